@@ -1,0 +1,21 @@
+//! Paired measurements of allocators, and the statistics that decide.
+//!
+//! Contenders run in randomised blocks: within one block each runs once, one right after the other, so that what disturbs
+//! one disturbs the others too. [`stats`] turns the blocks into an effect with a confidence interval, [`verdict`] turns
+//! that into pass, fail or "cannot tell", and [`rss`] reads the memory of a running process.
+//!
+//! # Design constraints
+//!
+//! * Ratios, not differences, are compared, and always within a block: the machine's state cancels.
+//! * The median of log ratios is the effect, so that slow outliers weigh as little as fast ones, and swapping the two
+//!   contenders gives the reciprocal. No measurement is removed.
+//! * The same measurements and the same seed give the same interval, bit for bit, on every machine.
+//! * Too few blocks are no evidence: the answer is then "inconclusive", never a guess.
+//! * Nothing here knows of command lines, charts, or any particular allocator.
+
+pub mod error;
+pub mod rss;
+pub mod stats;
+pub mod verdict;
+
+pub use error::BenchError;

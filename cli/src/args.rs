@@ -1,0 +1,182 @@
+//! The command line: every flag is defined once, here or in the file of its verb, and help comes from the definitions.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use regex::Regex;
+
+use crate::verbs::{flame::FlameArgs, run::RunArgs, top::TopArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  mpp run -- ./app --flag      record a program; its output and exit status stay as they are
+  mpp top                      where the memory of the newest recording below this folder is
+  mpp flame -o app.svg         the same as a flame graph
+
+Exit codes: 0 done, 1 internal or I/O error, 2 usage, 13 input unreadable or corrupt,
+14 nothing captured; those of `mpp run` are in its own help.";
+
+/// See where the memory of an unmodified program goes.
+#[derive(Debug, Parser)]
+#[command(name = "mpp", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a program with the allocator preloaded, and record where its memory comes from
+    Run(RunArgs),
+    /// Table of the functions that allocated most
+    Top(TopArgs),
+    /// Flame graph of the call stacks that allocated
+    Flame(FlameArgs),
+}
+
+/// Flags of every verb.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct CommonArgs {
+    /// Print errors only
+    #[arg(short, long, global = true, env = "MPP_QUIET", hide_env_values = true)]
+    pub(crate) quiet: bool,
+    /// Say more: where the symbols of each module came from, or why they are missing
+    #[arg(short, long, global = true, env = "MPP_VERBOSE", hide_env_values = true)]
+    pub(crate) verbose: bool,
+    /// When to use colour (NO_COLOR and CLICOLOR_FORCE are honoured by `auto`)
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", env = "MPP_COLOR")]
+    #[arg(hide_env_values = true)]
+    pub(crate) color: ColorChoice,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// On a terminal
+    Auto,
+    /// Also in a file or pipe
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// What an analysis verb reads.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InputArgs {
+    /// A heap profile, a recording folder, or `-` for standard input [default: the newest recording below this folder]
+    #[arg(value_name = "INPUT")]
+    pub(crate) input: Option<PathBuf>,
+    /// The process of a recording to show [default: the one that was started]
+    #[arg(long, value_name = "PID", env = "MPP_PID", hide_env_values = true, conflicts_with = "all")]
+    pub(crate) pid: Option<u32>,
+    /// Show all processes of a recording as one
+    #[arg(long, env = "MPP_ALL", hide_env_values = true)]
+    pub(crate) all: bool,
+}
+
+/// What of the profile a report shows.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct SelectionArgs {
+    /// What was allocated and is still there, what was allocated in all, or what was freed again
+    #[arg(long, value_enum, value_name = "METRIC", default_value = "live", env = "MPP_METRIC", hide_env_values = true)]
+    pub(crate) metric: MetricChoice,
+    /// What to count and sort by
+    #[arg(long, value_enum, value_name = "UNIT", default_value = "bytes", env = "MPP_UNIT", hide_env_values = true)]
+    pub(crate) unit: UnitChoice,
+    /// Only stacks with a frame whose function, file or library matches
+    #[arg(long, value_name = "REGEX", env = "MPP_FOCUS", hide_env_values = true)]
+    pub(crate) focus: Option<Regex>,
+    /// No stacks with a frame whose function, file or library matches
+    #[arg(long, value_name = "REGEX", env = "MPP_IGNORE", hide_env_values = true)]
+    pub(crate) ignore: Option<Regex>,
+    /// What becomes of frames of the allocator, of libc and of the C++ and Rust standard libraries: at the leaf they
+    /// are folded into the function that called them (collapse), or all stay, or all go
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        default_value = "collapse",
+        env = "MPP_RUNTIME",
+        hide_env_values = true
+    )]
+    pub(crate) runtime: RuntimeChoice,
+    /// Leave out functions that the compiler inlined: their share goes to the function they were inlined into
+    #[arg(long, env = "MPP_NO_INLINES", hide_env_values = true)]
+    pub(crate) no_inlines: bool,
+    /// How to write function names: without template arguments, in full, or as the linker knows them [default: short
+    /// for people, full in JSON, CSV and folded stacks]
+    #[arg(long, value_enum, value_name = "STYLE", env = "MPP_NAMES", hide_env_values = true)]
+    pub(crate) names: Option<NamesChoice>,
+}
+
+/// See [`SelectionArgs::metric`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MetricChoice {
+    /// Not freed yet
+    Live,
+    /// Allocated since recording began
+    Alloc,
+    /// Allocated and freed again
+    Freed,
+}
+
+/// See [`SelectionArgs::unit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnitChoice {
+    /// Usable bytes of the blocks
+    Bytes,
+    /// Blocks
+    Blocks,
+}
+
+/// See [`SelectionArgs::runtime`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RuntimeChoice {
+    /// Fold at the leaf
+    Collapse,
+    /// Keep all
+    Show,
+    /// Remove all
+    Hide,
+}
+
+/// See [`SelectionArgs::names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NamesChoice {
+    /// Without template and generic arguments
+    Short,
+    /// As written in the source, with everything
+    Full,
+    /// Mangled
+    Raw,
+}
+
+/// Where to find symbols.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Symbols")]
+pub(crate) struct SymbolArgs {
+    /// Folder with separate debug files, laid out like /usr/lib/debug; can be given more than once
+    #[arg(long, value_name = "DIR", env = "MPP_DEBUG_DIR", hide_env_values = true, value_delimiter = ':')]
+    #[arg(action = ArgAction::Append)]
+    pub(crate) debug_dir: Vec<PathBuf>,
+    /// Copy of the root folder of the machine that the profile comes from
+    #[arg(long, value_name = "DIR", env = "MPP_SYSROOT", hide_env_values = true)]
+    pub(crate) sysroot: Option<PathBuf>,
+}
+
+/// Where a report goes.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Write to this file, `-` is standard output; a file that exists is not replaced
+    #[arg(short, long, value_name = "FILE", env = "MPP_OUTPUT", hide_env_values = true)]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, env = "MPP_FORCE", hide_env_values = true)]
+    pub(crate) force: bool,
+}

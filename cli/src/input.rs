@@ -1,0 +1,205 @@
+//! From what the user named to profiles in memory: a file, standard input, a recording folder, or nothing at all.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use mpp_profile::{Metric, Profile};
+
+use crate::args::{CommonArgs, InputArgs, SymbolArgs};
+use crate::exit::{Code, Failure, OrExit};
+use crate::merge;
+use crate::message;
+use crate::progress::with_spinner;
+use crate::recording::Recording;
+use crate::symbols::Symbols;
+
+/// A profile with names, and where it came from.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The profile; of several processes merged into one if the user wants that.
+    pub(crate) profile: Profile,
+    /// How it was symbolized.
+    pub(crate) symbols: Symbols,
+    /// The file that was read, or the folder if there were several. Not escaped.
+    pub(crate) source: String,
+    /// What is shown of a recording.
+    pub(crate) processes: Option<Processes>,
+}
+
+/// The processes of a recording.
+#[derive(Clone, Debug)]
+pub(crate) struct Processes {
+    /// Those that are in the profile.
+    pub(crate) shown: Vec<u32>,
+    /// The executable, if one process is shown and its profile tells it. Not escaped.
+    pub(crate) executable: Option<String>,
+    /// Those that are not.
+    pub(crate) others: Vec<u32>,
+}
+
+/// Reads and symbolizes what the flags ask for. Tells on stderr which recording it found, and what is odd about it.
+///
+/// # Errors
+/// If there is nothing to read, or it cannot be read.
+pub(crate) fn load(input: &InputArgs, symbols: &SymbolArgs, common: CommonArgs) -> Result<Loaded, Failure> {
+    let recording = match &input.input {
+        Some(path) if path.is_dir() => Some(open(path)?),
+        Some(_) => None,
+        None => Some(newest(common)?),
+    };
+    let loaded = match recording {
+        Some(recording) => load_recording(&recording, input, symbols, common)?,
+        None => {
+            if let Some(pid) = input.pid {
+                let why = format!("--pid {pid} chooses a process of a recording folder, and the input is a file");
+                return Err(Failure::new(Code::Usage, why));
+            }
+            let path = input.input.as_deref().unwrap_or(Path::new("-"));
+            let mut profile = read(path)?;
+            let symbols = symbolize([&mut profile].into_iter(), symbols, common);
+            Loaded { profile, symbols, source: name(path), processes: None }
+        }
+    };
+    tell_oddities(&loaded, common);
+    Ok(loaded)
+}
+
+fn open(folder: &Path) -> Result<Recording, Failure> {
+    let not_one = || {
+        let why = "is a folder, but not a recording: it has neither recording.json nor <pid>/heap.prof";
+        Failure::new(Code::Input, format!("{}: {why}", folder.display()))
+    };
+    Recording::open(folder).ok_or_else(not_one)
+}
+
+fn newest(common: CommonArgs) -> Result<Recording, Failure> {
+    let Some(mut recording) = Recording::newest_below(Path::new(".")) else {
+        let why = "no recording below this folder; make one with `mpp run -- PROGRAM`, or name a profile";
+        return Err(Failure::new(Code::Input, why));
+    };
+    let folder = recording.folder.strip_prefix(".").unwrap_or(&recording.folder);
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    message::note(common, format!("reading {}", folder.display()));
+    recording.folder = folder.to_owned();
+    Ok(recording)
+}
+
+fn load_recording(
+    recording: &Recording,
+    input: &InputArgs,
+    symbol_args: &SymbolArgs,
+    common: CommonArgs,
+) -> Result<Loaded, Failure> {
+    let mut chosen = recording.dumps();
+    if chosen.is_empty() {
+        let why = "holds no profile: does the program still run? It writes its profile when it exits";
+        return Err(Failure::new(Code::Input, format!("{}: {why}", recording.folder.display())));
+    }
+    let all: Vec<u32> = chosen.iter().map(|(pid, _)| *pid).collect();
+    if !input.all {
+        let pid = input.pid.unwrap_or_else(|| main_process(recording, &all));
+        chosen.retain(|(known, _)| *known == pid);
+        if chosen.is_empty() {
+            let why = format!("has no profile of process {pid}, but of {}", list(&all));
+            return Err(Failure::new(Code::Input, format!("{}: {why}", recording.folder.display())));
+        }
+    }
+    let mut profiles = chosen.iter().map(|(_, path)| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let symbols = symbolize(profiles.iter_mut(), symbol_args, common);
+    let shown: Vec<u32> = chosen.iter().map(|(pid, _)| *pid).collect();
+    let executable = match profiles.as_slice() {
+        [only] => executable(only).map(str::to_owned),
+        _ => None,
+    };
+    let source = match chosen.as_slice() {
+        [(_, path)] => path.clone(),
+        _ => recording.folder.clone(),
+    };
+    let profile = merge::merge(profiles).or_exit(Code::Input)?;
+    let others = all.into_iter().filter(|pid| !shown.contains(pid)).collect();
+    let processes = Some(Processes { shown, executable, others });
+    Ok(Loaded { profile, symbols, source: source.display().to_string(), processes })
+}
+
+/// The process that was started; if it left no profile, the one with the most live memory.
+fn main_process(recording: &Recording, pids: &[u32]) -> u32 {
+    let index = recording.index().ok();
+    let started = index.as_ref().and_then(|index| index.pid).filter(|pid| pids.contains(pid));
+    let largest = || {
+        let processes = &index.as_ref()?.processes;
+        let known = processes.iter().filter(|process| pids.contains(&process.pid));
+        known.max_by_key(|process| process.live_bytes).map(|process| process.pid)
+    };
+    started.or_else(largest).or(pids.first().copied()).unwrap_or_default()
+}
+
+/// Reads one profile, without names.
+///
+/// # Errors
+/// If it cannot be read or is no profile; the message names the place.
+pub(crate) fn read(path: &Path) -> Result<Profile, Failure> {
+    let name = name(path);
+    if path == Path::new("-") {
+        return mpp_profile::read(io::stdin().lock(), &name).or_exit(Code::Input);
+    }
+    let file = File::open(path).map_err(|error| Failure::new(Code::Input, format!("{name}: {error}")))?;
+    mpp_profile::read(file, &name).or_exit(Code::Input)
+}
+
+/// What an input is called in messages.
+fn name(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// Gives names to profiles.
+pub(crate) fn symbolize<'a>(
+    profiles: impl Iterator<Item = &'a mut Profile>,
+    args: &SymbolArgs,
+    common: CommonArgs,
+) -> Symbols {
+    with_spinner("looking up functions and lines", common.quiet, || {
+        let mut symbols = Symbols::new(args);
+        profiles.for_each(|profile| symbols.resolve(profile));
+        symbols
+    })
+}
+
+/// The executable of the profiled process: the kernel maps it first, at the lowest address.
+pub(crate) fn executable(profile: &Profile) -> Option<&str> {
+    profile.modules.iter().find(|module| module.is_file()).map(|module| module.path.as_str())
+}
+
+/// Process ids for people; not all of them if they are many.
+pub(crate) fn list(pids: &[u32]) -> String {
+    const MOST: usize = 8;
+    let mut text: Vec<String> = pids.iter().take(MOST).map(u32::to_string).collect();
+    if pids.len() > MOST {
+        text.push(format!("{} more", pids.len() - MOST));
+    }
+    text.join(", ")
+}
+
+fn tell_oddities(loaded: &Loaded, common: CommonArgs) {
+    for warning in &loaded.profile.warnings {
+        message::warning(common, format!("{}: {warning}", loaded.source));
+    }
+    if let Some(dropped) = loaded.profile.dropped_samples().filter(|&dropped| dropped > 0) {
+        let dropped = mpp_profile::units::count(dropped);
+        message::warning(common, format!("{}: {dropped} samples were lost, so numbers are too low", loaded.source));
+    }
+    if common.verbose {
+        loaded.symbols.notes().iter().for_each(|note| message::note(common, note));
+    }
+}
+
+/// The path of a recording or profile as it is best typed again: relative to the current folder where that is shorter.
+pub(crate) fn relative(path: &Path) -> PathBuf {
+    let current = std::env::current_dir().ok();
+    current.and_then(|current| path.strip_prefix(current).ok()).unwrap_or(path).to_owned()
+}
+
+/// The total of a profile for an index: estimated live bytes.
+pub(crate) fn live_bytes(profile: &Profile) -> u64 {
+    profile.estimate(Metric::Live).bytes.round() as u64
+}

@@ -1,0 +1,60 @@
+//! `mpp`: see where the memory of an unmodified program goes.
+//!
+//! This crate is thin. It parses the command line ([`args`]), calls the crates that know (`mpp-profile` for everything
+//! about profiles, `mpp-symbolizer` for names), and renders ([`render`]). One file per verb in [`verbs`]; exit codes in
+//! [`exit`].
+
+mod args;
+mod clock;
+mod exit;
+mod heading;
+mod input;
+mod merge;
+mod message;
+mod output;
+mod preload;
+mod progress;
+mod recording;
+mod render;
+mod selection;
+mod symbols;
+mod sys;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, CommonArgs, Verb};
+use exit::{Code, Failure};
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(report_panic));
+    let cli = Cli::parse();
+    match dispatch(&cli.verb, cli.common) {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            message::error(format!("{:#}", failure.error));
+            ExitCode::from(failure.code.number())
+        }
+    }
+}
+
+/// Runs a verb; returns the exit status.
+fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
+    match verb {
+        Verb::Run(args) => verbs::run::run(args, common),
+        Verb::Top(args) => verbs::top::top(args, common).map(|()| 0),
+        Verb::Flame(args) => verbs::flame::flame(args, common).map(|()| 0),
+    }
+}
+
+/// A bug in mpp: one line that can be pasted into a report, and the exit code for it instead of an abort.
+fn report_panic(info: &std::panic::PanicHookInfo<'_>) {
+    let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let what = text.unwrap_or("no message").replace('\n', " ");
+    message::error(format!("internal error at {place}: {what}. This is a bug in mpp; please report it"));
+    std::process::exit(i32::from(Code::Internal.number()));
+}

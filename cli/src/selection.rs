@@ -1,0 +1,104 @@
+//! What of a profile a report shows: the selection flags in the terms of the analysis.
+
+use mpp_profile::analysis::{Group, RuntimeFrames, View, symbol_name::SymbolName};
+use mpp_profile::{Location, Metric, Profile, Unit};
+use regex::Regex;
+
+use crate::args::{MetricChoice, NamesChoice, RuntimeChoice, SelectionArgs, UnitChoice};
+use crate::exit::{Code, Failure};
+use crate::symbols::Symbols;
+
+/// The view that the flags ask for.
+pub(crate) fn view(args: &SelectionArgs, group: Group) -> View {
+    View {
+        metric: match args.metric {
+            MetricChoice::Live => Metric::Live,
+            MetricChoice::Alloc => Metric::Allocated,
+            MetricChoice::Freed => Metric::Freed,
+        },
+        unit: match args.unit {
+            UnitChoice::Bytes => Unit::Bytes,
+            UnitChoice::Blocks => Unit::Blocks,
+        },
+        runtime: match args.runtime {
+            RuntimeChoice::Collapse => RuntimeFrames::Collapse,
+            RuntimeChoice::Show => RuntimeFrames::Show,
+            RuntimeChoice::Hide => RuntimeFrames::Hide,
+        },
+        group,
+        inlines: !args.no_inlines,
+    }
+}
+
+/// Refuses a metric that the profile does not have: a table of zeros would look like an answer.
+///
+/// # Errors
+/// A usage failure.
+pub(crate) fn check_metric(profile: &Profile, metric: Metric) -> Result<(), Failure> {
+    if metric == Metric::Live || profile.has_allocated() || profile.samples.is_empty() {
+        return Ok(());
+    }
+    let why = "this profile has live memory only: the recorder did not keep what was freed. Leave out --metric";
+    Err(Failure::new(Code::Usage, why))
+}
+
+/// Keeps the samples that `--focus` and `--ignore` let through; says whether any flag was given.
+pub(crate) fn filter(profile: &mut Profile, args: &SelectionArgs) -> bool {
+    if args.focus.is_none() && args.ignore.is_none() {
+        return false;
+    }
+    let per_stack = |regex: &Regex| -> Vec<bool> {
+        let per_location: Vec<bool> =
+            profile.locations.iter().map(|location| matches(profile, location, regex)).collect();
+        profile.stacks.iter().map(|stack| stack.locations.iter().any(|id| per_location[id.index()])).collect()
+    };
+    let focused = args.focus.as_ref().map(per_stack);
+    let ignored = args.ignore.as_ref().map(per_stack);
+    profile.samples.retain(|sample| {
+        let stack = sample.stack.index();
+        focused.as_ref().is_none_or(|focused| focused[stack]) && !ignored.as_ref().is_some_and(|ignored| ignored[stack])
+    });
+    true
+}
+
+fn matches(profile: &Profile, location: &Location, regex: &Regex) -> bool {
+    let module = profile.module_of(location).is_some_and(|module| regex.is_match(&module.path));
+    let frame = |frame: &mpp_profile::Frame| {
+        regex.is_match(&frame.function) || frame.file.as_ref().is_some_and(|file| regex.is_match(file))
+    };
+    module || location.frames.iter().any(frame)
+}
+
+/// How to write the names of functions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<'a> {
+    choice: NamesChoice,
+    symbols: &'a Symbols,
+}
+
+impl<'a> Names<'a> {
+    /// As the flag says; without it, short for people and in full for programs.
+    pub(crate) fn new(args: &SelectionArgs, for_programs: bool, symbols: &'a Symbols) -> Names<'a> {
+        let default = if for_programs { NamesChoice::Full } else { NamesChoice::Short };
+        Names { choice: args.names.unwrap_or(default), symbols }
+    }
+
+    /// Short ones.
+    pub(crate) fn short(symbols: &'a Symbols) -> Names<'a> {
+        Names { choice: NamesChoice::Short, symbols }
+    }
+
+    /// The name to show for a function, not escaped. Never empty unless the function's is.
+    pub(crate) fn of(&self, function: &str) -> String {
+        match self.choice {
+            NamesChoice::Full => function.to_owned(),
+            NamesChoice::Raw => self.symbols.mangled(function).to_owned(),
+            NamesChoice::Short => {
+                let short = SymbolName::parse(function).short();
+                // Names of languages whose spelling is not known (`strings.(*Builder).Grow`) can lose their end.
+                let is_whole = !short.trim().is_empty() && !short.starts_with("::") && !short.ends_with('.');
+                if is_whole { short } else { function.to_owned() }
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! One file per verb: parse the flags, call the crates that know, render.
+
+pub(crate) mod flame;
+pub(crate) mod run;
+pub(crate) mod top;

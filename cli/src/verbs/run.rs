@@ -1,0 +1,301 @@
+//! `mpp run`: start a program with the allocator preloaded, wait for it without being noticed, and say what came out.
+
+mod elf;
+mod environment;
+mod outcome;
+mod preflight;
+mod summary;
+mod watch;
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{Args, ValueEnum};
+use mpp_profile::units::parse_size;
+
+use crate::args::{CommonArgs, SymbolArgs};
+use crate::clock::Timestamp;
+use crate::exit::{Code, Failure, OrExit};
+use crate::recording::{self, Index, Recording};
+use crate::sys::child::{Child, End};
+use crate::sys::signals::Collector;
+use crate::{input, message, output, preload};
+
+use environment::{Follow, Settings};
+use preflight::Target;
+use watch::Seen;
+
+const EXAMPLES: &str = "\
+Examples:
+  mpp run -- ./app --flag                   then `mpp top` and `mpp flame` show where its memory is
+  mpp run --sample 64KiB -- python3 job.py  more samples for a small program
+  mpp run --follow none -- make             only make itself, not what it starts
+  mpp run --then top -- ./app               print the table at the end
+  mpp run --print-env                       the variables for a container file; runs nothing
+
+The standard streams, exit status, signals and terminal of the program are left alone. Its
+recording is a folder mpp-<name>-<pid>-<time> (the process id is that of mpp) with a profile of
+every process, written when it exits.
+
+Exit status: that of the program, 128+N if signal N ended it, 127 not found, 126 not executable,
+125 mpp failed before the start, 14 nothing captured (instead of a status of 0 only).";
+
+/// The flags of `mpp run`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, override_usage = "mpp run [OPTIONS] [--] COMMAND [ARGUMENT]...")]
+pub(crate) struct RunArgs {
+    /// How to record: `sample` keeps one allocation in so many bytes, and costs little
+    #[arg(long, value_enum, value_name = "MODE", default_value = "sample", env = "MPP_MODE", hide_env_values = true)]
+    mode: Mode,
+    /// Mean bytes between two samples: less is more exact and slower, 1 records every block
+    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = sample_rate, env = "MPP_SAMPLE")]
+    #[arg(hide_env_values = true)]
+    sample: u64,
+    /// The folder of the recording [default: mpp-<name>-<pid>-<time>]
+    #[arg(short, long, value_name = "DIR", env = "MPP_RECORDING", hide_env_values = true)]
+    output: Option<PathBuf>,
+    /// Which processes write a profile
+    #[arg(long, value_enum, value_name = "WHICH", default_value = "exec", env = "MPP_FOLLOW", hide_env_values = true)]
+    follow: Follow,
+    /// A variable for the environment of the program; can be given more than once
+    #[arg(long, value_name = "NAME=VALUE", value_parser = environment::parse_assignment)]
+    env: Vec<(OsString, OsString)>,
+    /// Print the variables that would be set, and run nothing
+    #[arg(long)]
+    print_env: bool,
+    /// Start of the random sequence of the sampler, to repeat a run
+    #[arg(long, value_name = "N", env = "MPP_SEED", hide_env_values = true)]
+    seed: Option<u64>,
+    /// Another verb to run on the recording at the end
+    #[arg(long, value_enum, value_name = "VERB", env = "MPP_THEN", hide_env_values = true)]
+    then: Option<Then>,
+    /// The program and its arguments
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required_unless_present = "print_env")]
+    command: Vec<OsString>,
+    #[command(flatten)]
+    symbols: SymbolArgs,
+}
+
+/// See [`RunArgs::mode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// One allocation in so many bytes
+    Sample,
+}
+
+/// See [`RunArgs::then`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Then {
+    /// The table, on standard output
+    Top,
+    /// flame.svg in this folder
+    Flame,
+}
+
+fn sample_rate(text: &str) -> Result<u64, String> {
+    match parse_size(text) {
+        Ok(0) => Err("must be at least 1 byte".to_owned()),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Runs the verb and returns the exit status of `mpp`.
+///
+/// # Errors
+/// If the target was not started, or nothing came out of a target that succeeded.
+pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
+    let Mode::Sample = args.mode;
+    if args.print_env {
+        print_env(args, common)?;
+        return Ok(0);
+    }
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Err(Failure::new(Code::Usage, "no command given"));
+    };
+    let path = path_of_target(args);
+    let target = preflight::check(program, path.as_deref())?;
+    let library = preload::unpack().or_exit(Code::BeforeStart)?;
+    let started = Timestamp::now();
+    let folder = args.output.clone().unwrap_or_else(|| recording::default_folder(Path::new(program), started));
+    let recording = Recording::create(&folder).or_exit(Code::BeforeStart)?;
+    let settings = Settings {
+        library: &library,
+        folder: &recording.folder,
+        sample_rate: args.sample,
+        seed: args.seed,
+        follow: args.follow,
+        parent: Some(std::process::id()),
+    };
+    let variables = environment::variables(settings, &args.env);
+    let index = new_index(args, started, &variables);
+
+    let mut command = Command::new(&target.program);
+    command.arg0(program).args(arguments).envs(variables);
+    let finished = match recording.write_index(&index).or_exit(Code::BeforeStart) {
+        Ok(()) => start_and_wait(command, program, &library, common),
+        Err(failure) => Err(failure),
+    };
+    match finished {
+        Ok(finished) => conclude(args, recording, index, &target, &finished, common),
+        Err(failure) => {
+            recording.remove();
+            Err(failure)
+        }
+    }
+}
+
+/// The PATH that the target will have: it decides which program a name means.
+fn path_of_target(args: &RunArgs) -> Option<OsString> {
+    let given = args.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+    given.or_else(|| std::env::var_os("PATH"))
+}
+
+fn print_env(args: &RunArgs, common: CommonArgs) -> Result<(), Failure> {
+    let library = preload::unpack().or_exit(Code::BeforeStart)?;
+    let folder = args.output.clone().unwrap_or_else(|| PathBuf::from("mpp-recording"));
+    let folder = std::path::absolute(folder).or_exit(Code::BeforeStart)?;
+    let settings = Settings {
+        library: &library,
+        folder: &folder,
+        sample_rate: args.sample,
+        seed: args.seed,
+        follow: args.follow,
+        parent: None,
+    };
+    let mut text = Vec::new();
+    for (name, value) in environment::variables(settings, &args.env) {
+        text.extend_from_slice(name.as_encoded_bytes());
+        text.push(b'=');
+        text.extend_from_slice(value.as_encoded_bytes());
+        text.push(b'\n');
+    }
+    output::to_stdout(&text)?;
+    let advice = format!(
+        "copy {} to where LD_PRELOAD shall find it, and make the folder {} before the start",
+        library.display(),
+        folder.display()
+    );
+    message::note(common, advice);
+    Ok(())
+}
+
+fn new_index(args: &RunArgs, started: Timestamp, variables: &[(OsString, OsString)]) -> Index {
+    let lossy = |text: &OsString| text.to_string_lossy().into_owned();
+    let cwd = std::env::current_dir().map(|folder| folder.display().to_string());
+    Index {
+        schema: recording::SCHEMA.to_owned(),
+        schema_version: recording::SCHEMA_VERSION,
+        mpp_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: args.command.iter().map(lossy).collect(),
+        environment: variables.iter().map(|(name, _)| lossy(name)).collect(),
+        cwd: cwd.unwrap_or_default(),
+        started: started.rfc3339(),
+        ended: None,
+        sample_rate: args.sample,
+        follow: args.follow.word().to_owned(),
+        pid: None,
+        exit_status: None,
+        exit_signal: None,
+        processes: Vec::new(),
+    }
+}
+
+/// What is known when the target has ended.
+#[derive(Debug)]
+struct Finished {
+    pid: u32,
+    end: End,
+    seen: Seen,
+    ended: Timestamp,
+}
+
+fn start_and_wait(command: Command, program: &OsStr, library: &Path, common: CommonArgs) -> Result<Finished, Failure> {
+    let signals = Collector::start();
+    let child = Child::start(command, signals.inherited()).map_err(|error| {
+        let code = match (error.kind(), error.raw_os_error()) {
+            (ErrorKind::NotFound, _) => Code::NotFound,
+            // The start of a process itself failed.
+            (_, Some(libc::EAGAIN | libc::ENOMEM)) => Code::BeforeStart,
+            _ => Code::NotExecutable,
+        };
+        Failure::new(code, format!("{}: {error}", program.display()))
+    })?;
+    let on_missing = |executable: &Path| {
+        message::warning(common, format!("the allocator is not active: {}", outcome::not_loaded(executable)));
+    };
+    let (end, seen) = watch::wait(&child, &signals, library, on_missing)?;
+    Ok(Finished { pid: child.pid(), end, seen, ended: Timestamp::now() })
+}
+
+/// Looks at what the target left, tells the user, and decides the exit status: what `mpp` finds takes the place of a
+/// success only, since a failure of the target says more to whoever started it.
+fn conclude(
+    args: &RunArgs,
+    recording: Recording,
+    index: Index,
+    target: &Target,
+    finished: &Finished,
+    common: CommonArgs,
+) -> Result<u8, Failure> {
+    let status = finished.end.shell_status();
+    let replaces_success = |failure: Failure| match status {
+        0 => Err(failure),
+        _ => {
+            message::warning(common, format!("{:#}", failure.error));
+            Ok(status)
+        }
+    };
+    if recording.dumps().is_empty() {
+        recording.remove();
+        let facts = outcome::Facts { end: finished.end, seen: &finished.seen };
+        let name = target.program.display();
+        let why = format!("nothing captured: {name}: {}", outcome::no_profile(&facts));
+        return replaces_success(Failure::new(Code::NothingCaptured, why));
+    }
+    let index = Index {
+        ended: Some(finished.ended.rfc3339()),
+        pid: Some(finished.pid),
+        exit_status: match finished.end {
+            End::Exited(status) => Some(status),
+            End::Signalled(_) => None,
+        },
+        exit_signal: match finished.end {
+            End::Exited(_) => None,
+            End::Signalled(signal) => Some(signal),
+        },
+        processes: summary::processes(&recording),
+        ..index
+    };
+    let reported = recording
+        .write_index(&index)
+        .map_err(Failure::from)
+        .and_then(|()| summary::report(args, &recording, &index, target.is_go, common))
+        .and_then(|()| then(args, &recording, common));
+    match reported {
+        Ok(()) => Ok(status),
+        Err(failure) => replaces_success(failure),
+    }
+}
+
+/// Runs the verb of `--then` on the recording, with its own defaults (and `MPP_…` variables).
+fn then(args: &RunArgs, recording: &Recording, common: CommonArgs) -> Result<(), Failure> {
+    let Some(verb) = args.then else { return Ok(()) };
+    let word = match verb {
+        Then::Top => "top",
+        Then::Flame => "flame",
+    };
+    let mut words: Vec<OsString> = vec!["mpp".into(), word.into(), input::relative(&recording.folder).into()];
+    for folder in &args.symbols.debug_dir {
+        words.extend(["--debug-dir".into(), folder.clone().into()]);
+    }
+    if let Some(sysroot) = &args.symbols.sysroot {
+        words.extend(["--sysroot".into(), sysroot.clone().into()]);
+    }
+    let cli = <crate::args::Cli as clap::Parser>::try_parse_from(words).or_exit(Code::Usage)?;
+    crate::dispatch(&cli.verb, common).map(drop)
+}

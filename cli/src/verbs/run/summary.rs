@@ -1,0 +1,168 @@
+//! What a run ends with: at most ten lines on stderr, and a flame graph in the recording.
+
+use std::path::Path;
+
+use mpp_profile::analysis::{Quality, Row, Table, View, Weights};
+use mpp_profile::text::escaped;
+use mpp_profile::units::{bytes, percent};
+use mpp_profile::{Metric, Profile};
+
+use crate::args::{CommonArgs, InputArgs};
+use crate::exit::Failure;
+use crate::input::{self, Loaded};
+use crate::recording::{DUMP, Index, Process, Recording};
+use crate::selection::Names;
+use crate::verbs::flame;
+use crate::{heading, message};
+
+use super::RunArgs;
+
+/// How many sites the summary names.
+const SITES: usize = 3;
+/// More profiles than this are listed, but not read: a build starts thousands of compilers.
+const MOST_READ: usize = 1000;
+
+/// The processes that left a profile, for the index.
+pub(super) fn processes(recording: &Recording) -> Vec<Process> {
+    let describe = |(order, (pid, path)): (usize, (u32, std::path::PathBuf))| {
+        let profile = if order < MOST_READ { input::read(&path).ok() } else { None };
+        let comment = |key: &str| profile.as_ref()?.comment(key)?.parse().ok();
+        Process {
+            pid,
+            ppid: comment("ppid"),
+            exe: profile.as_ref().and_then(input::executable).map(str::to_owned),
+            dump: format!("{pid}/{DUMP}"),
+            live_bytes: profile.as_ref().map(input::live_bytes),
+        }
+    };
+    recording.dumps().into_iter().enumerate().map(describe).collect()
+}
+
+/// Symbolizes the main process, draws its flame graph into the recording, and prints the summary.
+///
+/// # Errors
+/// If the profile cannot be read or the graph cannot be written.
+pub(super) fn report(
+    args: &RunArgs,
+    recording: &Recording,
+    index: &Index,
+    is_go: bool,
+    common: CommonArgs,
+) -> Result<(), Failure> {
+    let folder = input::relative(&recording.folder);
+    let from = InputArgs { input: Some(recording.folder.clone()), pid: None, all: false };
+    let loaded = input::load(&from, &args.symbols, common)?;
+    if loaded.profile.recorded(Metric::Live).objects == 0 && !loaded.profile.has_allocated() {
+        nothing_sampled(args, &loaded, index, &folder, is_go).iter().for_each(|line| message::note(common, line));
+        return Ok(());
+    }
+    let view = View { metric: metric_to_show(&loaded.profile), ..View::default() };
+    let names = Names::short(&loaded.symbols);
+    let mut lines = lines(&loaded, index, &view, names);
+    if args.then.is_none() {
+        let graph = recording.folder.join("flame.svg");
+        flame::draw_into(&graph, &loaded, &view, names)?;
+        lines.push(format!("flame graph: {}", input::relative(&graph).display()));
+    }
+    let metric = if view.metric == Metric::Live { "" } else { " --metric alloc" };
+    lines.push(format!("next: mpp top {}{metric}", shell_word(&folder)));
+    lines.iter().for_each(|line| message::note(common, line));
+    Ok(())
+}
+
+/// What the summary and the graph show: live memory or, if the program has freed nearly all of it before it exited, what
+/// it allocated in all. A handful of samples says nothing, a program that cleans up leaves little else.
+fn metric_to_show(profile: &Profile) -> Metric {
+    const HANDFUL: u64 = 16;
+    let [live, allocated] = [Metric::Live, Metric::Allocated].map(|metric| profile.recorded(metric).objects);
+    if live < HANDFUL && allocated / 2 > live { Metric::Allocated } else { Metric::Live }
+}
+
+fn lines(loaded: &Loaded, index: &Index, view: &View, names: Names<'_>) -> Vec<String> {
+    let profile = &loaded.profile;
+    let total = |metric| heading::total(profile, metric, Weights::of(profile, metric).total());
+    let mut lines = vec![total(Metric::Live).replacen("live:", "live at exit:", 1)];
+    if view.metric == Metric::Allocated {
+        lines.push(total(Metric::Allocated).replacen("allocated:", "allocated in all:", 1));
+    }
+    let table = Table::build(profile, view);
+    let sites = table.rows.iter().filter(|row| row.flat.bytes > 0).take(SITES);
+    lines.extend(sites.map(|row| site(row, &table, names)));
+    lines.push(heading::quality(&Quality::of(profile, view.metric)));
+    lines.extend(heading::nameless(&table));
+    lines.extend(other_processes(loaded, index));
+    lines
+}
+
+/// `  62.5 MiB  97.7%  leak_exact_64m  src/main.rs:12`
+fn site(row: &Row, table: &Table, names: Names<'_>) -> String {
+    let share = percent(row.flat.bytes as f64, table.total.bytes as f64);
+    let name = if row.named { names.of(&row.name) } else { row.name.to_string() };
+    let place = row.place.as_ref().map(|(file, line)| heading::place(file, *line)).unwrap_or_default();
+    let text = format!("  {:>8} {share:>6}  {}  {}", bytes(row.flat.bytes), escaped(&name), escaped(&place));
+    text.trim_end().to_owned()
+}
+
+/// The processes that are not shown, those with most live memory last.
+fn others<'a>(loaded: &Loaded, index: &'a Index) -> Vec<&'a Process> {
+    let shown = loaded.processes.as_ref().map_or(&[][..], |processes| &processes.shown);
+    let mut others: Vec<&Process> = index.processes.iter().filter(|process| !shown.contains(&process.pid)).collect();
+    others.sort_by_key(|process| process.live_bytes);
+    others
+}
+
+/// What the other processes hold, since one of them may be the one that matters.
+fn other_processes(loaded: &Loaded, index: &Index) -> Option<String> {
+    let others = others(loaded, index);
+    let largest = others.last()?;
+    let sum = others.iter().filter_map(|process| process.live_bytes).fold(0, u64::saturating_add);
+    let noun = if others.len() == 1 { "process" } else { "processes" };
+    let (name, pid) = (escaped(file_name(largest.exe.as_deref())), largest.pid);
+    Some(format!("not shown: {} other {noun} with {}, most in {name} {pid}", others.len(), bytes(sum)))
+}
+
+/// A valid profile without a single sample.
+fn nothing_sampled(args: &RunArgs, loaded: &Loaded, index: &Index, folder: &Path, is_go: bool) -> Vec<String> {
+    let allocated = loaded.profile.comment("exact_allocated_bytes").and_then(|text| text.parse().ok());
+    let allocated = allocated.map(|sum: u64| format!(", which allocated {} in all", bytes(sum)));
+    let executable = loaded.processes.as_ref().and_then(|processes| processes.executable.as_deref());
+    let name = escaped(file_name(executable));
+    let mut lines = vec![format!("no allocation was sampled in {name}{}", allocated.unwrap_or_default())];
+    // Then the program that matters may be one that this one started.
+    if let Some(largest) = others(loaded, index).last().filter(|process| process.live_bytes > Some(0)) {
+        lines.extend(other_processes(loaded, index));
+        lines.push(format!("next: mpp top {} --pid {}", shell_word(folder), largest.pid));
+        return lines;
+    }
+    lines.push(if is_go {
+        "this is a Go program, whose own heap does not go through malloc: use Go's runtime/pprof".to_owned()
+    } else if args.sample > 1024 {
+        format!("with one sample per {} a small heap can go unseen: try --sample 1KiB", bytes(args.sample))
+    } else {
+        "a program with an allocator of its own, used under other names than malloc, goes unseen".to_owned()
+    });
+    lines.push(format!("the empty profile is in {}", folder.display()));
+    lines
+}
+
+fn file_name(path: Option<&str>) -> &str {
+    path.and_then(|path| path.rsplit('/').next()).unwrap_or("the program")
+}
+
+/// A path as it can be pasted into a shell.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_pasted() {
+        assert_eq!(shell_word(Path::new("mpp-app-1-2")), "mpp-app-1-2");
+        assert_eq!(shell_word(Path::new("/tmp/it's here")), "'/tmp/it'\\''s here'");
+    }
+}

@@ -1,0 +1,159 @@
+//! `mpp top`: the table of allocation sites.
+
+mod json;
+mod report;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use mpp_profile::analysis::{Group, Quality, Row, Table as Sites, View};
+
+use crate::args::{CommonArgs, InputArgs, OutputArgs, SelectionArgs, SymbolArgs};
+use crate::exit::{Code, Failure};
+use crate::render::style::Style;
+use crate::render::{self, Format, Report};
+use crate::selection::{self, Names};
+use crate::{input, output};
+
+use report::Shown;
+
+const EXAMPLES: &str = "\
+Examples:
+  mpp top                              the newest recording below this folder
+  mpp top app.heap --limit 5           the five functions with most live memory
+  mpp top --unit blocks --group line   lines by their number of blocks
+  mpp top --focus 'parse|decode'       only what was allocated below such functions
+  mpp top --format json | jq .rows[0]
+
+flat is what a function allocated itself; cum adds what the functions it called allocated.";
+
+/// The flags of `mpp top`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// What a row is
+    #[arg(long, value_enum, value_name = "BY", default_value = "function", env = "MPP_GROUP", hide_env_values = true)]
+    pub(crate) group: GroupChoice,
+    /// What the rows are ordered by
+    #[arg(long, value_enum, value_name = "BY", default_value = "flat", env = "MPP_SORT", hide_env_values = true)]
+    pub(crate) sort: SortChoice,
+    /// At most this many rows, 0 is all [default: 20 for people, all in JSON and CSV]
+    #[arg(long, value_name = "N", env = "MPP_LIMIT", hide_env_values = true)]
+    pub(crate) limit: Option<usize>,
+    /// Only rows with at least this share of the total, cumulatively
+    #[arg(long, value_name = "P", default_value_t = 0.0, env = "MPP_MIN_PERCENT", hide_env_values = true)]
+    pub(crate) min_percent: f64,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// The format of the report
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", env = "MPP_FORMAT", hide_env_values = true)]
+    pub(crate) format: Format,
+}
+
+/// See [`TopArgs::group`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GroupChoice {
+    /// A function
+    Function,
+    /// A line of a function
+    Line,
+    /// A source file
+    File,
+    /// A library or executable
+    Lib,
+}
+
+/// See [`TopArgs::sort`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortChoice {
+    /// What was allocated in the row itself
+    Flat,
+    /// What was allocated in the row and below
+    Cum,
+}
+
+impl GroupChoice {
+    fn group(self) -> Group {
+        match self {
+            GroupChoice::Function => Group::Function,
+            GroupChoice::Line => Group::Line,
+            GroupChoice::File => Group::File,
+            GroupChoice::Lib => Group::Library,
+        }
+    }
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// If the input cannot be read, or the report cannot be written.
+pub(crate) fn top(args: &TopArgs, common: CommonArgs) -> Result<(), Failure> {
+    if !args.min_percent.is_finite() {
+        return Err(Failure::new(Code::Usage, "--min-percent needs a number such as 0.5"));
+    }
+    let mut loaded = input::load(&args.input, &args.symbols, common)?;
+    let view = selection::view(&args.selection, args.group.group());
+    selection::check_metric(&loaded.profile, view.metric)?;
+    let whole = Sites::build(&loaded.profile, &view).total;
+    let filtered = selection::filter(&mut loaded.profile, &args.selection);
+    let mut sites = Sites::build(&loaded.profile, &view);
+    // Functions of other metrics: what has been freed is not live.
+    sites.rows.retain(|row| row.cumulative.value(view.unit) > 0);
+    if args.sort == SortChoice::Cum {
+        sites.sort_by_cumulative(view.unit);
+    }
+    let quality = Quality::of(&loaded.profile, view.metric);
+    let names = Names::new(&args.selection, args.format.is_for_programs(), &loaded.symbols);
+    let rows = chosen_rows(&sites, args, &view, whole.value(view.unit));
+    let labels = labels(&rows, view.group, names);
+    let shown = Shown { loaded: &loaded, view, sites: &sites, quality: &quality, rows, labels, whole, filtered };
+    let (header, table, footer) = (shown.header(), shown.table(), shown.footer());
+    let report = Report { header: &header, table: &table, footer: &footer, data: &json::Data::of(&shown) };
+
+    match args.output.output.as_deref().filter(|path| *path != Path::new("-")) {
+        None => {
+            let style = Style::of(common.color, &io::stdout());
+            Ok(output::to_stdout(&render::render(&report, args.format, style)?)?)
+        }
+        Some(path) => {
+            Ok(output::to_file(path, &render::render(&report, args.format, Style::PLAIN)?, || args.output.force)?)
+        }
+    }
+}
+
+fn chosen_rows<'a>(sites: &'a Sites, args: &TopArgs, view: &View, whole: u64) -> Vec<&'a Row> {
+    let default = if args.format.is_for_programs() { 0 } else { 20 };
+    let limit = match args.limit.unwrap_or(default) {
+        0 => usize::MAX,
+        limit => limit,
+    };
+    let heavy = |row: &&Row| render::percent(row.cumulative.value(view.unit), whole) >= args.min_percent;
+    sites.rows.iter().filter(heavy).take(limit).collect()
+}
+
+/// The name of each row. Where short names would make two functions look the same, they are given in full.
+fn labels(rows: &[&Row], group: Group, names: Names<'_>) -> Vec<String> {
+    // Files, libraries and addresses are what they are.
+    let is_function = |row: &Row| row.named && matches!(group, Group::Function | Group::Line);
+    let mut functions: HashMap<String, &str> = HashMap::new();
+    let mut clashes: HashSet<String> = HashSet::new();
+    for row in rows.iter().filter(|row| is_function(row)) {
+        let label = names.of(&row.name);
+        if *functions.entry(label.clone()).or_insert(&row.name) != &*row.name {
+            clashes.insert(label);
+        }
+    }
+    let label = |row: &&Row| match is_function(row) {
+        true => Some(names.of(&row.name)).filter(|label| !clashes.contains(label)),
+        false => None,
+    };
+    rows.iter().map(|row| label(row).unwrap_or_else(|| row.name.to_string())).collect()
+}

@@ -1,0 +1,120 @@
+//! What is known about a slice, apart from the slice itself.
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+
+/// Bits for the smallest blocks: 64 KiB / 16 B.
+pub(crate) const BITMAP_WORDS: usize = super::SLICE / 16 / 64;
+
+/// What a run of slices is.
+///
+/// Kind and length share one word that is stored at once, and the heads of all runs form a chain from the first slice to
+/// the last that can be walked at **every** instant, also by a child that was forked in the middle of a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum Kind {
+    /// In the arena's bins.
+    Free = 0,
+    /// Blocks of one class, owned by a heap.
+    Slab = 1,
+    /// One large block.
+    Span = 2,
+    /// Blocks of one class that were sampled; each has a record.
+    Sampled = 3,
+    /// Between the arena and an owner. Found in a forked child it is lost: one run per vanished thread.
+    Transit = 4,
+}
+
+impl Kind {
+    fn of(head: u32) -> Kind {
+        match head >> 28 {
+            0 => Kind::Free,
+            1 => Kind::Slab,
+            2 => Kind::Span,
+            3 => Kind::Sampled,
+            _ => Kind::Transit,
+        }
+    }
+}
+
+/// Where a slab stands with the heap that owns it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum ListState {
+    /// On no list: its blocks are all handed out, or so few are back that it does not pay.
+    Unlisted = 0,
+    /// The slab that its class takes blocks from.
+    Current = 1,
+    /// On its class's list of slabs with free blocks.
+    Listed = 2,
+}
+
+/// Metadata of one slice. Only the first slice of a run carries it.
+///
+/// Fields without a word of their own are guarded by the lock of the owning heap (slabs), by the arena's lock (free
+/// spans), or belong to whoever holds the block (spans).
+#[repr(C, align(64))]
+pub(crate) struct Slice {
+    /// The heap whose lock guards a slab. Stable for everybody who holds a block of it.
+    pub(crate) owner: AtomicPtr<u8>,
+    /// Bytes of a block.
+    pub(crate) block_size: u32,
+    /// ceil(2^32 / block_size): an offset times this, shifted right by 32, is the block's index.
+    pub(crate) reciprocal: u32,
+    pub(crate) class: u16,
+    /// Blocks in the slab.
+    pub(crate) blocks: u16,
+    /// Set bits in `bitmap`. Derived.
+    pub(crate) free: u16,
+    pub(crate) state: ListState,
+    /// Free spans and spans: every byte reads zero (fresh from the kernel).
+    pub(crate) clean: bool,
+    /// Neighbours on a list, 0 = none.
+    pub(crate) next: u32,
+    pub(crate) previous: u32,
+    /// First bitmap word that may have a bit.
+    pub(crate) hint: u16,
+    /// Bitmap words in use.
+    pub(crate) words: u16,
+    /// The value of `free` at which a returned block is more than a set bit.
+    pub(crate) trigger: u16,
+    _pad: u16,
+    /// Last slice of a free span: index of its first.
+    pub(crate) back: u32,
+    head: AtomicU32,
+    /// Sampled slabs: one record per block.
+    pub(crate) records: *mut u8,
+    _pad2: u64,
+    /// One bit per block, set = free. The truth about the slab. Spans keep their sample record here.
+    pub(crate) bitmap: [AtomicU64; BITMAP_WORDS],
+}
+
+const _: () = assert!(size_of::<Slice>() == 64 + BITMAP_WORDS * 8);
+
+impl Slice {
+    /// Kind of the run that starts here; `None` inside a run and beyond the last.
+    pub(crate) fn run(&self) -> Option<(Kind, usize)> {
+        let head = self.head.load(Acquire);
+        (head != 0).then(|| (Kind::of(head), (head & 0xfff_ffff) as usize))
+    }
+
+    #[inline(always)]
+    pub(crate) fn kind(&self) -> Kind {
+        Kind::of(self.head.load(Acquire))
+    }
+
+    /// Slices in the run that starts here.
+    #[inline(always)]
+    pub(crate) fn length(&self) -> usize {
+        (self.head.load(Relaxed) & 0xfff_ffff) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_run(&self, kind: Kind, slices: usize) {
+        self.head.store((kind as u32) << 28 | slices as u32, Release);
+    }
+
+    /// Become the inside of a run.
+    pub(super) fn clear_run(&self) {
+        self.head.store(0, Release);
+    }
+}

@@ -1,0 +1,208 @@
+//! `malloc`: two fast paths and the slow one.
+
+use super::classes::{CLASSES, SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
+use super::magazine::MAGAZINE_SHIFT;
+use super::{Heap, child, emergency, interval, refill, sampled, span, thread};
+use crate::arena;
+use crate::os::libc;
+
+/// A block of at least `size` bytes, aligned to 16; null with `ENOMEM` when there is no memory.
+#[inline(always)]
+pub(crate) unsafe fn allocate(size: usize) -> *mut u8 {
+    let heap = thread::current();
+    // Before the test, so that both ways out pass on the same three registers and need no move.
+    let offset = small_class(size) << MAGAZINE_SHIFT;
+    if size > SMALL_MAX {
+        return allocate_medium(size, offset, heap);
+    }
+    // SAFETY: the offset is that of a small class.
+    match unsafe { Heap::magazine_at(heap, offset).pop() } {
+        Some(block) => block,
+        None => allocate_slow(size, offset, heap),
+    }
+}
+
+/// Requests above the 16-byte classes.
+#[inline(never)]
+pub(crate) fn allocate_medium(size: usize, offset: usize, heap: *mut Heap) -> *mut u8 {
+    // SAFETY: emits nothing; keeps the argument, so that callers need not shuffle registers.
+    unsafe { core::arch::asm!("/* {} */", in(reg) offset, options(nomem, nostack, preserves_flags)) };
+    if size > SLAB_MAX {
+        return span::allocate(size, 1);
+    }
+    let offset = medium_class(size) << MAGAZINE_SHIFT;
+    // SAFETY: the offset is that of a medium class.
+    match unsafe { Heap::magazine_at(heap, offset).pop() } {
+        Some(block) => block,
+        None => allocate_slow(size, offset, heap),
+    }
+}
+
+/// The pop at `offset` failed: no heap yet, an empty stack, a due sample, a change of the epoch, or class 0.
+#[cold]
+#[inline(never)]
+pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut u8 {
+    let class = (offset >> MAGAZINE_SHIFT).max(1);
+    let popped = offset != 0 && !Heap::is_empty_heap(heap);
+    // SAFETY: `heap` is this thread's heap or EMPTY.
+    unsafe {
+        if arena::is_busy_here() || (*heap).lock.held_by_me() {
+            if popped {
+                Heap::magazine_at(heap, offset).undo_pop();
+            }
+            return allocate_interrupted(size, class);
+        }
+        child::check();
+        let Some(lease) = thread::lease(heap) else { return allocate_without_heap(class) };
+        emergency::adopt_deferred();
+        allocate_leased(lease.heap, size, class, popped)
+    }
+}
+
+/// A signal handler has interrupted this thread inside the allocator. If it was in its heap, another one serves.
+#[cold]
+#[inline(never)]
+unsafe fn allocate_interrupted(size: usize, class: usize) -> *mut u8 {
+    if arena::is_busy_here() {
+        return emergency::allocate(class_size(class));
+    }
+    match thread::borrow_heap() {
+        // SAFETY: the heap is ours for the time of the lease.
+        Some(lease) => unsafe { allocate_leased(lease.heap, size, class, false) },
+        None => out_of_memory(),
+    }
+}
+
+/// No memory for a heap, or we are called back from our own initialisation.
+#[cold]
+fn allocate_without_heap(class: usize) -> *mut u8 {
+    if thread::initialises_here() { emergency::allocate(class_size(class)) } else { out_of_memory() }
+}
+
+#[inline(always)]
+unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize, popped: bool) -> *mut u8 {
+    // SAFETY: the heap is leased by this thread.
+    let (block, sampled_under) = unsafe { allocate_locked(heap, class, popped) };
+    if block.is_null() {
+        return out_of_memory();
+    }
+    match sampled_under {
+        // SAFETY: the block was just popped and nobody else knows it.
+        Some(epoch) => unsafe { sampled::exchange(heap, class, size, block, epoch) },
+        None => block,
+    }
+}
+
+/// A block, and the epoch under which it is the sampled one.
+#[inline(always)]
+unsafe fn allocate_locked(heap: *mut Heap, class: usize, popped: bool) -> (*mut u8, Option<u32>) {
+    // SAFETY: the heap is leased by this thread; its state is touched under its lock.
+    unsafe {
+        (*heap).lock.lock();
+        (*heap).magazines[class].settle_pop(popped);
+        let (magazine, state) = Heap::enter(heap, class);
+        let epoch = interval::epoch();
+        let due = (state.epoch != epoch || state.is_due(magazine)) && interval::event(heap, class, epoch);
+        let (_, state) = Heap::class(heap, class);
+        if state.is_empty(magazine) {
+            if state.has_frees(magazine) {
+                state.swap(magazine);
+            } else {
+                refill::refill(heap, class, magazine, state);
+            }
+        }
+        let block = state.pop_locked(magazine);
+        Heap::leave(heap, magazine, state, epoch);
+        (*heap).lock.unlock();
+        (block, due.then_some(epoch))
+    }
+}
+
+/// Null, and `errno` says why.
+#[cold]
+pub(crate) fn out_of_memory() -> *mut u8 {
+    libc::set_errno(libc::ENOMEM);
+    core::ptr::null_mut()
+}
+
+/// A block aligned to `alignment`, a power of two; null with `ENOMEM`.
+pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 {
+    debug_assert!(alignment.is_power_of_two());
+    let size = size.max(1);
+    if alignment <= 16 {
+        // SAFETY: every block is aligned to 16.
+        return unsafe { allocate(size) };
+    }
+    if alignment <= SLAB_MAX && size <= SLAB_MAX {
+        // Blocks are aligned as their size is: look for a size that is a multiple of the alignment.
+        let rounded = size.next_multiple_of(alignment);
+        if rounded <= SMALL_MAX {
+            // SAFETY: multiples of 16 up to 1 KiB are class sizes themselves.
+            return unsafe { allocate(rounded) };
+        }
+        if rounded <= SLAB_MAX {
+            let mut sizes = (medium_class(rounded)..CLASSES).map(class_size);
+            let aligned = sizes.find(|size| size % alignment == 0).unwrap_or(SLAB_MAX);
+            // SAFETY: a class size is served by its own class.
+            return unsafe { allocate(aligned) };
+        }
+    }
+    span::allocate(size, alignment)
+}
+
+/// A block whose bytes are all zero.
+#[inline(always)]
+pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
+    // SAFETY: the block has at least `size` bytes.
+    unsafe {
+        let block = allocate(size);
+        if !block.is_null() && !(size > SLAB_MAX && span::reads_zero(block)) {
+            block.write_bytes(0, size);
+        }
+        block
+    }
+}
+
+/// Like `realloc`, except that a size of 0 gives a block of the least size. On failure null, and the block is kept.
+pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> *mut u8 {
+    if block.is_null() {
+        // SAFETY: no block to keep.
+        return unsafe { allocate(size) };
+    }
+    // SAFETY: the caller owns the block.
+    unsafe {
+        let usable = super::release::usable_size(block);
+        if size <= usable && size >= usable / 2 && size != 0 {
+            super::release::resized(block, size);
+            return block;
+        }
+        let moved = allocate(size);
+        if !moved.is_null() {
+            moved.copy_from_nonoverlapping(block, size.min(usable));
+            super::release::release(block);
+        }
+        moved
+    }
+}
+
+/// [`reallocate`] that keeps an alignment.
+pub(crate) unsafe fn reallocate_aligned(block: *mut u8, size: usize, alignment: usize) -> *mut u8 {
+    if alignment <= 16 || block.is_null() {
+        // SAFETY: as the caller vouches.
+        return unsafe { if block.is_null() { allocate_aligned(size, alignment) } else { reallocate(block, size) } };
+    }
+    // SAFETY: the caller owns the block.
+    unsafe {
+        let usable = super::release::usable_size(block);
+        if size <= usable && size >= usable / 2 && size != 0 && (block as usize).is_multiple_of(alignment) {
+            super::release::resized(block, size);
+            return block;
+        }
+        let moved = allocate_aligned(size, alignment);
+        if !moved.is_null() {
+            moved.copy_from_nonoverlapping(block, size.min(usable));
+            super::release::release(block);
+        }
+        moved
+    }
+}

@@ -1,0 +1,91 @@
+//! Size classes.
+//!
+//! Multiples of 16 bytes to 1 KiB, then eight per doubling to 16 KiB: at most 12.5 % of a block is lost to rounding above
+//! 128 bytes. A block's alignment is that of its class size (blocks start at multiples of it, slices at multiples of
+//! 64 KiB), so that no block ever needs a pointer to its inside.
+
+/// Largest request with 16-byte classes, in bytes.
+pub(crate) const SMALL_MAX: usize = 1024;
+/// Largest request served from slabs, in bytes.
+pub(crate) const SLAB_MAX: usize = 16 * 1024;
+const SMALL_CLASSES: usize = SMALL_MAX / 16;
+/// Classes including class 0, which stands for everything special and never has a block.
+pub(crate) const CLASSES: usize = 1 + SMALL_CLASSES + 4 * 8;
+
+/// Class of a request of 1 ..= `SMALL_MAX` bytes; 0 gives class 0.
+#[inline(always)]
+pub(crate) const fn small_class(size: usize) -> usize {
+    size.wrapping_add(15) / 16
+}
+
+/// Class of a request of `SMALL_MAX` + 1 ..= `SLAB_MAX` bytes.
+#[inline(always)]
+pub(crate) const fn medium_class(size: usize) -> usize {
+    let last = size - 1;
+    let doubling = last.ilog2() as usize; // 10 ..= 13
+    1 + SMALL_CLASSES + ((doubling - 10) * 8) + ((last >> (doubling - 3)) & 7)
+}
+
+/// Bytes of a block of a class.
+#[inline(always)]
+pub(crate) const fn class_size(class: usize) -> usize {
+    if class <= SMALL_CLASSES {
+        return class * 16;
+    }
+    let step = class - 1 - SMALL_CLASSES;
+    let doubling = 10 + step / 8;
+    (1 << doubling) + ((step % 8 + 1) << (doubling - 3))
+}
+
+/// Slots in each of the two stacks of a class: 16 KiB of blocks, but at least 8 and at most 128.
+///
+/// Measured: 16 slots make bursts of 200 blocks 2.8 times slower than 128; above 128 nothing is won.
+pub(crate) const fn stack_capacity(class: usize) -> usize {
+    match 16 * 1024 / class_size(class) {
+        ..8 => 8,
+        n @ 8..=128 => n,
+        _ => LARGEST_CAPACITY,
+    }
+}
+
+/// The most slots a stack can have.
+pub(crate) const LARGEST_CAPACITY: usize = 128;
+
+/// Slots of both stacks of all classes.
+pub(crate) const SLOTS: usize = {
+    let mut slots = 0;
+    let mut class = 1;
+    while class < CLASSES {
+        slots += 2 * stack_capacity(class);
+        class += 1;
+    }
+    slots
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::SLICE;
+
+    #[test]
+    fn every_size_fits_its_class_and_no_smaller_one() {
+        for size in 1..=SLAB_MAX {
+            let class = if size <= SMALL_MAX { small_class(size) } else { medium_class(size) };
+            assert!(class_size(class) >= size, "{size}");
+            assert!(class == 1 || class_size(class - 1) < size, "{size}");
+            assert!(size <= 128 || class_size(class) * 8 <= (size + 15) * 9, "{size} wastes over an eighth");
+        }
+        assert_eq!(class_size(CLASSES - 1), SLAB_MAX);
+    }
+
+    #[test]
+    fn the_reciprocal_finds_the_block_of_every_offset() {
+        for class in 1..CLASSES {
+            let size = class_size(class);
+            let reciprocal = crate::heap::slab::reciprocal(size) as u64;
+            for offset in 0..SLICE as u64 {
+                assert_eq!((offset * reciprocal) >> 32, offset / size as u64, "class {class} offset {offset}");
+            }
+        }
+    }
+}

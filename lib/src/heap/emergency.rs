@@ -1,0 +1,85 @@
+//! Calls that come while this very thread is inside the allocator: from a signal handler, or from a function of the C
+//! library that we call while we initialise. There is no promise for those, but they neither hang nor corrupt.
+
+use super::release;
+use crate::os;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+
+const ROOM: usize = 256 * 1024;
+
+#[repr(C, align(16))]
+struct Range(UnsafeCell<[u8; ROOM]>);
+// SAFETY: disjoint parts are handed out by an atomic counter.
+unsafe impl Sync for Range {}
+
+static RANGE: Range = Range(UnsafeCell::new([0; ROOM]));
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// Blocks that could not be freed at once, chained through their first word.
+static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+
+/// A block with 16-byte alignment that is never given back; null with `ENOMEM` when the range is used up.
+#[cold]
+#[inline(never)]
+pub(super) fn allocate(size: usize) -> *mut u8 {
+    const HEADER: usize = 16;
+    let size = size.max(1).next_multiple_of(16);
+    let at = if size < ROOM { USED.fetch_add(HEADER + size, Relaxed) } else { ROOM };
+    if at > ROOM - HEADER - size.min(ROOM - HEADER) {
+        os::libc::set_errno(os::libc::ENOMEM);
+        return core::ptr::null_mut();
+    }
+    // SAFETY: [at, at + HEADER + size) lies in the range and was given to us alone.
+    unsafe {
+        let header = RANGE.0.get().cast::<u8>().add(at);
+        header.cast::<usize>().write(size);
+        header.add(HEADER)
+    }
+}
+
+/// Whether a block is from here.
+pub(super) fn owns(block: *const u8) -> bool {
+    (block as usize).wrapping_sub(RANGE.0.get() as usize) < ROOM
+}
+
+/// Usable bytes of a block that is from here.
+pub(super) unsafe fn usable_size(block: *const u8) -> usize {
+    // SAFETY: its size stands before it.
+    unsafe { block.sub(16).cast::<usize>().read() }
+}
+
+/// Free this block at the next ordinary slow path.
+#[cold]
+pub(super) unsafe fn defer(block: *mut u8) {
+    let mut first = DEFERRED.load(Relaxed);
+    loop {
+        // SAFETY: the block is free, and every block has room for a pointer.
+        unsafe { block.cast::<*mut u8>().write(first) };
+        match DEFERRED.compare_exchange(first, block, AcqRel, Relaxed) {
+            Ok(_) => return,
+            Err(now) => first = now,
+        }
+    }
+}
+
+/// Free what was deferred. With no lock held.
+#[inline(always)]
+pub(super) fn adopt_deferred() {
+    if !DEFERRED.load(Relaxed).is_null() {
+        adopt();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn adopt() {
+    let mut block = DEFERRED.swap(core::ptr::null_mut(), AcqRel);
+    while !block.is_null() {
+        // SAFETY: the list was made by `defer`, and is now ours alone.
+        unsafe {
+            let next = block.cast::<*mut u8>().read();
+            release::release(block);
+            block = next;
+        }
+    }
+}

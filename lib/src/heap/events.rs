@@ -1,0 +1,19 @@
+//! What the heap tells the layer above, without knowing it. The root of the crate connects the two.
+
+use super::Heap;
+use super::sampled::Record;
+
+/// What the layer above does when something happens. Called with no lock held; nothing may allocate.
+pub(crate) struct Hooks {
+    /// The allocator is ready in this process. Called once, by the first thread that allocates.
+    pub(crate) started: fn(),
+    /// An allocation was drawn: its block size, the requested size, and the epoch under which it was drawn. Returns the
+    /// site to remember in the record, 0 = do not keep this sample.
+    pub(crate) sampled: unsafe fn(heap: *mut Heap, block_size: usize, requested: usize, epoch: u32) -> u32,
+    /// A sampled block is freed.
+    pub(crate) released: fn(record: &Record),
+    /// A sampled block has got another requested size in place (the record still holds the old one).
+    pub(crate) resized: fn(record: &Record, requested: usize),
+    /// This is a forked child with one thread, and the heaps are in order again.
+    pub(crate) forked: fn(),
+}

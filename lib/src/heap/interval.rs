@@ -1,0 +1,190 @@
+//! When to sample: one Poisson process per class and thread, measured in pops.
+//!
+//! An allocation of a class with blocks of `s` bytes is sampled with probability `p = 1 - exp(-s / R)`, independently of
+//! all others, so the number of allocations until the next sampled one is geometric; it is drawn once and then costs
+//! nothing until it is used up. The geometric distribution has no memory, so whatever is stolen, flushed or reused in
+//! between cannot bias it. Estimates divide by `p`.
+
+use super::classes::{CLASSES, class_size};
+use super::magazine::{NEVER, POISON};
+use super::{Heap, all};
+use crate::os::lock::Lock;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+/// Odd: sampling is on. Raised by each start and each stop.
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+static SEED: AtomicU64 = AtomicU64::new(0);
+/// Sampling rate in bytes.
+static RATE: AtomicU64 = AtomicU64::new(0);
+/// R / s of each class, as bits of an f64. Written only while EPOCH is even.
+static RATE_BY_SIZE: [AtomicU64; CLASSES] = [const { AtomicU64::new(0) }; CLASSES];
+/// Start and stop exclude each other.
+static SWITCH: Lock = Lock::new();
+
+/// The present epoch; odd while sampling is on.
+#[inline(always)]
+pub(crate) fn epoch() -> u32 {
+    EPOCH.load(Relaxed)
+}
+
+pub(crate) fn is_on(epoch: u32) -> bool {
+    epoch & 1 == 1
+}
+
+/// The sampling rate of the present or last run, in bytes.
+pub(crate) fn rate() -> u64 {
+    RATE.load(Relaxed)
+}
+
+/// Sample one in about `rate` bytes from now on. Every allocation that begins after this returns is subject to it.
+///
+/// The same seed gives the same samples to the same sequence of allocations.
+pub(crate) fn start(rate: u64, seed: u64) {
+    let rate = rate.max(1);
+    SWITCH.lock();
+    if is_on(epoch()) {
+        EPOCH.fetch_add(1, SeqCst);
+    }
+    RATE.store(rate, Relaxed);
+    SEED.store(seed, Relaxed);
+    for class in 1..CLASSES {
+        RATE_BY_SIZE[class].store((rate as f64 / class_size(class) as f64).to_bits(), Relaxed);
+    }
+    // The epoch first, then the poison under each lock: an owner that read the old epoch under its lock is poisoned
+    // afterwards, so none misses the start.
+    EPOCH.fetch_add(1, SeqCst);
+    for heap in all() {
+        // SAFETY: H3, and `bottom` is written under the lock.
+        unsafe {
+            (*heap).lock.lock();
+            for class in 1..CLASSES {
+                (*heap).magazines[class].bottom.store(POISON, Relaxed);
+            }
+            (*heap).lock.unlock();
+        }
+    }
+    SWITCH.unlock();
+}
+
+/// Sample no more. Each class forgets its pending sample at its next slow path.
+pub(crate) fn stop() {
+    SWITCH.lock();
+    if is_on(epoch()) {
+        EPOCH.fetch_add(1, SeqCst);
+    }
+    SWITCH.unlock();
+}
+
+/// A forked child must not sample in step with its parent.
+pub(crate) fn repair(child: u64) {
+    if SWITCH.held_by_vanished() {
+        SWITCH.reset();
+    }
+    SEED.store(mix(SEED.load(Relaxed) ^ mix(child)), Relaxed);
+    for heap in all() {
+        // SAFETY: one thread.
+        unsafe { (*heap).random = Random::UNSEEDED };
+    }
+}
+
+/// Look at the epoch and at the pending sample. True: the allocation at hand is the sampled one.
+///
+/// Owner, lock held, before the pop.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn event(heap: *mut Heap, class: usize, epoch: u32) -> bool {
+    // SAFETY: the lock is held, and only the owner draws.
+    let ((magazine, state), random) = unsafe { (Heap::class(heap, class), &mut (*heap).random) };
+    // SAFETY: as above.
+    random.seed_for(unsafe { (*heap).sequence }, epoch);
+    let on = is_on(epoch);
+    if state.epoch != epoch {
+        state.epoch = epoch;
+        state.sample_after(magazine, if on { draw(random, class) } else { NEVER });
+    }
+    let due = state.is_due(magazine);
+    if due {
+        // The pop that follows is this allocation's own.
+        state.sample_after(magazine, if on { 1 + draw(random, class) } else { NEVER });
+    }
+    due && on
+}
+
+/// Whether an allocation above the slabs is sampled: each of them asks.
+pub(super) unsafe fn takes_span(heap: *mut Heap, bytes: usize, epoch: u32) -> bool {
+    // SAFETY: only the owner draws, and the heap belongs to this thread.
+    let (random, sequence) = unsafe { (&mut (*heap).random, (*heap).sequence) };
+    random.seed_for(sequence, epoch);
+    is_on(epoch) && exponential(random.next()) * rate() as f64 <= bytes as f64
+}
+
+/// Allocations before the next sampled one: P(d) = (1 - p)^d p.
+fn draw(random: &mut Random, class: usize) -> i64 {
+    let rate_by_size = f64::from_bits(RATE_BY_SIZE[class].load(Relaxed));
+    (exponential(random.next()) * rate_by_size) as i64
+}
+
+/// A generator (splitmix64) and the epoch it was seeded for.
+pub(crate) struct Random {
+    epoch: u32,
+    state: u64,
+}
+
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+impl Random {
+    /// No epoch with sampling on has number 0.
+    pub(crate) const UNSEEDED: Random = Random { epoch: 0, state: 0 };
+
+    /// Seed for a new epoch: each heap has a sequence of its own.
+    fn seed_for(&mut self, heap: u64, epoch: u32) {
+        if self.epoch != epoch {
+            let seed = SEED.load(Relaxed).wrapping_add(heap.wrapping_mul(GOLDEN));
+            *self = Random { epoch, state: mix(seed) };
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(GOLDEN);
+        mix(self.state)
+    }
+}
+
+/// The output function of splitmix64 (Steele, Lea and Flood, 2014).
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// An exponential variate of mean 1 from 64 random bits: -ln(u / 2^64).
+///
+/// ln of the mantissa f in [1, 2) by the series of 2 artanh((f - 1) / (f + 1)); nine terms leave an error below 1e-10.
+fn exponential(u: u64) -> f64 {
+    let u = u | 1;
+    let zeros = u.leading_zeros();
+    let f = ((u << zeros) >> 11) as f64 / (1u64 << 52) as f64;
+    let z = (f - 1.0) / (f + 1.0);
+    let mut series = 0.0;
+    for term in (0..9).rev() {
+        series = series * z * z + 1.0 / (2 * term + 1) as f64;
+    }
+    (zeros + 1) as f64 * core::f64::consts::LN_2 - 2.0 * z * series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponential_is_the_logarithm() {
+        let mut random = Random { epoch: 1, state: 7 };
+        for _ in 0..10_000 {
+            let u = random.next() | 1;
+            let exact = -((u as f64).ln() - 64.0 * 2f64.ln());
+            assert!((exponential(u) - exact).abs() < 1e-9, "{u}");
+        }
+        assert!(exponential(u64::MAX) < 1e-9);
+        assert!((exponential(1) - 64.0 * 2f64.ln()).abs() < 1e-9);
+    }
+}

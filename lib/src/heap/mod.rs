@@ -1,0 +1,189 @@
+//! Size classes, cached blocks, slabs, large spans; threads and their heaps; what a forked child repairs.
+//!
+//! Each block is in exactly one place: with the **program**, in an **alloc stack** or a **free stack** of some heap, or
+//! as a set **bit** of its slab. The ways between:
+//!
+//! | from → to | who | how |
+//! |---|---|---|
+//! | alloc stack → program | owner | pop, no lock |
+//! | program → free stack | whoever frees (its own stack, whatever heap the block belongs to) | push, no lock |
+//! | free stack ↔ alloc stack | owner | swap, under its heap's lock |
+//! | bit → alloc stack (refill) | owner | under its heap's lock |
+//! | alloc stack → bit (flush) | owner | under the lock of the block's home heap |
+//!
+//! # Invariants
+//!
+//! * H1 `slab.free` is the number of set bits whenever the home heap's lock is free.
+//! * H2 A slab goes back to the arena only when all its bits are set, under its heap's lock. So whoever holds a block keeps
+//!   slab, class map entry and geometry as they are: `free` may read the class map without a lock.
+//! * H3 Heaps are never unmapped; a heap whose thread has ended is reused, with its slabs, by the next thread.
+//! * H4 A section under a lock calls nothing but `mmap`, `madvise` and `futex`, allocates nothing, and leaves its truth
+//!   (bitmaps, stack pointers of classes other than `busy`, heads of runs) valid after each single store.
+//! * H5 Lock order: one heap's lock at a time, then the arena's. `pthread_*` only with no lock held.
+
+pub(crate) mod allocate;
+pub(crate) mod classes;
+mod emergency;
+pub(crate) mod events;
+pub(crate) mod interval;
+mod magazine;
+mod refill;
+pub(crate) mod release;
+mod repair;
+pub(crate) mod sampled;
+mod slab;
+pub(crate) mod span;
+pub(crate) mod statistics;
+pub(crate) mod thread;
+
+#[cfg(test)]
+mod tests;
+
+use crate::os::{self, child, lock::Lock};
+use classes::{CLASSES, SLOTS, stack_capacity};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+use magazine::{ClassState, Magazine};
+
+/// Bytes behind each heap that the layer above may use while it samples for the heap's thread.
+pub(crate) const SCRATCH: usize = 8 * 1024;
+const SCRATCH_OFFSET: usize = (size_of::<Heap>() + SLOTS * 8).next_multiple_of(64);
+
+/// What a thread allocates from.
+#[repr(C, align(64))]
+pub(crate) struct Heap {
+    /// First, so that `class * 32` is a byte offset from the heap. Number 0 refuses everything.
+    magazines: [Magazine; CLASSES],
+    lock: Lock,
+    /// Thread id of its thread; 0 = anybody may take it.
+    live: AtomicU64,
+    /// Class whose stacks are being changed under the lock, 0 = none. What a vanished thread was changing is lost.
+    busy: AtomicU32,
+    /// A forked child must rebuild what the lock guards.
+    damaged: bool,
+    next: AtomicPtr<Heap>,
+    /// Number of the heap, for seeding.
+    sequence: u64,
+    random: interval::Random,
+    classes: [ClassState; CLASSES],
+}
+
+/// The heap of threads that have none: each fast path fails and finds its way to the slow one.
+pub(crate) static EMPTY: Heap = Heap {
+    magazines: [const { Magazine::refusing() }; CLASSES],
+    lock: Lock::new(),
+    live: AtomicU64::new(0),
+    busy: AtomicU32::new(0),
+    damaged: false,
+    next: AtomicPtr::new(core::ptr::null_mut()),
+    sequence: 0,
+    random: interval::Random::UNSEEDED,
+    classes: [const { ClassState::UNUSED }; CLASSES],
+};
+
+// SAFETY: shared state is atomic or guarded by `lock`; the rest belongs to the thread named in `live`.
+unsafe impl Sync for Heap {}
+
+/// All heaps ever made; grows only.
+static ALL: AtomicPtr<Heap> = AtomicPtr::new(core::ptr::null_mut());
+static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
+impl Heap {
+    #[inline(always)]
+    fn is_empty_heap(heap: *mut Heap) -> bool {
+        core::ptr::eq(heap, &EMPTY)
+    }
+
+    /// The magazine at a class map entry's offset.
+    ///
+    /// # Safety
+    /// `heap` is a heap, and `offset` a multiple of 32 below `CLASSES * 32`.
+    #[inline(always)]
+    unsafe fn magazine_at<'a>(heap: *mut Heap, offset: usize) -> &'a Magazine {
+        // SAFETY: the magazines are the first field.
+        unsafe { &*heap.cast::<u8>().add(offset).cast::<Magazine>() }
+    }
+
+    /// Magazine and state of a class.
+    ///
+    /// # Safety
+    /// The heap's lock is held for as long as the state is used.
+    #[inline(always)]
+    unsafe fn class<'a>(heap: *mut Heap, class: usize) -> (&'a Magazine, &'a mut ClassState) {
+        // SAFETY: M2: the lock makes the state ours.
+        unsafe { (&(*heap).magazines[class], &mut (*heap).classes[class]) }
+    }
+
+    /// Begin to change the stacks of a class: signal handlers cannot use them, and a child forked now drops them. Lock held.
+    #[inline(always)]
+    unsafe fn enter<'a>(heap: *mut Heap, class: usize) -> (&'a Magazine, &'a mut ClassState) {
+        // SAFETY: the lock is held.
+        let (magazine, state) = unsafe {
+            (*heap).busy.store(class as u32, Relaxed);
+            Heap::class(heap, class)
+        };
+        state.close(magazine);
+        (magazine, state)
+    }
+
+    /// The change is complete.
+    #[inline(always)]
+    unsafe fn leave(heap: *mut Heap, magazine: &Magazine, state: &mut ClassState, epoch: u32) {
+        state.open(magazine, epoch);
+        compiler_fence(SeqCst);
+        // SAFETY: the lock is held.
+        unsafe { (*heap).busy.store(0, Relaxed) };
+    }
+
+    /// Scratch memory for the heap's thread, zero at first.
+    pub(crate) fn scratch(heap: *mut Heap) -> *mut [u8; SCRATCH] {
+        heap.wrapping_byte_add(SCRATCH_OFFSET).cast()
+    }
+}
+
+/// Every heap, newest first.
+fn all() -> impl Iterator<Item = *mut Heap> {
+    let mut at = ALL.load(Acquire);
+    core::iter::from_fn(move || {
+        let heap = at;
+        // SAFETY: H3: heaps stay mapped.
+        (!heap.is_null()).then(|| at = unsafe { (*heap).next.load(Acquire) });
+        (!heap.is_null()).then_some(heap)
+    })
+}
+
+/// A heap for this thread: one that nobody owns, else a new one. Lock-free. Null: no memory.
+fn claim() -> *mut Heap {
+    let me = os::thread_id();
+    // SAFETY: H3.
+    let free = all().find(|&heap| unsafe {
+        (*heap).live.load(Relaxed) == 0 && (*heap).live.compare_exchange(0, me, AcqRel, Relaxed).is_ok()
+    });
+    free.unwrap_or_else(|| create(me))
+}
+
+fn create(me: u64) -> *mut Heap {
+    let heap = os::map((SCRATCH_OFFSET + SCRATCH).next_multiple_of(os::PAGE)).cast::<Heap>();
+    if heap.is_null() {
+        return heap;
+    }
+    // SAFETY: fresh memory of the right size that nobody else knows; all-zero is a valid Heap but for what is set here.
+    unsafe {
+        (*heap).live.store(me, Relaxed);
+        (*heap).sequence = SEQUENCE.fetch_add(1, Relaxed);
+        (&raw mut (*heap).magazines[0]).write(Magazine::refusing());
+        let mut slots = heap as usize + size_of::<Heap>();
+        for class in 1..CLASSES {
+            let (magazine, state) = Heap::class(heap, class);
+            state.initialise(magazine, slots, stack_capacity(class));
+            slots += stack_capacity(class) * 2 * 8;
+        }
+        let mut first = ALL.load(Acquire);
+        loop {
+            (*heap).next.store(first, Relaxed);
+            match ALL.compare_exchange(first, heap, AcqRel, Acquire) {
+                Ok(_) => return heap,
+                Err(now) => first = now,
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! `free`: the fast path, the slow one, and what is known of a block.
+
+use super::classes::class_size;
+use super::magazine::MAGAZINE_SHIFT;
+use super::{Heap, child, emergency, interval, refill, sampled, span, thread};
+use crate::arena::{self, Kind, SLICES, class_entry, slice, slice_index};
+use crate::os::{self, libc};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+/// Free a block. Null is allowed; `errno` is kept.
+#[inline(always)]
+pub(crate) unsafe fn release(block: *mut u8) {
+    let index = slice_index(block as usize);
+    if index >= SLICES {
+        return release_foreign(block);
+    }
+    // SAFETY: the index is inside the window, whose class map is mapped; the entry is the offset of a magazine.
+    unsafe {
+        let offset = *class_entry(index) as usize;
+        let heap = thread::current();
+        if !Heap::magazine_at(heap, offset).push(block) {
+            release_slow(heap, block, offset, index);
+        }
+    }
+}
+
+/// Null, blocks from the emergency range, and what some other allocator made.
+#[cold]
+#[inline(never)]
+pub(crate) fn release_foreign(block: *mut u8) {
+    // Blocks from before our first call came from the emergency range or the loader's own allocator, which never frees.
+    if block.is_null() || emergency::owns(block) || !thread::is_initialised() {
+        return;
+    }
+    let errno = libc::errno();
+    // SAFETY: not ours, so the C library's: programs mix them when a library was bound to it directly.
+    unsafe { libc::__libc_free(block) };
+    libc::set_errno(errno);
+}
+
+/// The push failed: a full stack, no heap yet, or a special block.
+#[cold]
+#[inline(never)]
+pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index: usize) {
+    child::check();
+    // SAFETY: `heap` is this thread's heap or EMPTY; see the steps.
+    unsafe {
+        if (*heap).lock.held_by_me() || arena::is_busy_here() || sampled::is_busy_here() {
+            return emergency::defer(block);
+        }
+        emergency::adopt_deferred();
+        if offset == 0 {
+            return release_special(index, block);
+        }
+        let Some(lease) = thread::lease(heap) else { return }; // no memory for a heap: the block is lost
+        let class = offset >> MAGAZINE_SHIFT;
+        let magazine = Heap::magazine_at(lease.heap, offset);
+        if magazine.push(block) {
+            return;
+        }
+        make_room(lease.heap, class);
+        magazine.push(block);
+    }
+}
+
+/// Empty the free stack: into the alloc stack, which is flushed first if it holds anything.
+unsafe fn make_room(heap: *mut Heap, class: usize) {
+    // SAFETY: the heap is leased by this thread; state is touched under its lock.
+    unsafe {
+        (*heap).lock.lock();
+        let (magazine, state) = Heap::class(heap, class);
+        magazine.settle_pop(false);
+        if !state.is_empty(magazine) {
+            refill::flush(heap, class); // unlocks
+            (*heap).lock.lock();
+        }
+        let (magazine, state) = Heap::enter(heap, class);
+        state.swap(magazine);
+        Heap::leave(heap, magazine, state, interval::epoch());
+        (*heap).lock.unlock();
+    }
+}
+
+unsafe fn release_special(index: usize, block: *mut u8) {
+    // SAFETY: the slice has metadata if it was ever handed out; a run that is neither kind is not a block.
+    unsafe {
+        match kind_of(index) {
+            Some(Kind::Span) => span::release(index, block),
+            Some(Kind::Sampled) => release(sampled::release(index, block)),
+            _ => misuse(block as usize, false),
+        }
+    }
+}
+
+/// Kind of the run that starts at a slice; `None` inside runs and where nothing was ever handed out.
+fn kind_of(index: usize) -> Option<Kind> {
+    if !arena::is_described(index) {
+        return None;
+    }
+    // SAFETY: described slices have metadata.
+    unsafe { (*slice(index)).run().map(|(kind, _)| kind) }
+}
+
+/// Bytes of a block that may be used; 0 for null.
+pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
+    if block.is_null() {
+        return 0;
+    }
+    let index = slice_index(block as usize);
+    if index >= SLICES {
+        // SAFETY: as the caller vouches.
+        return unsafe { usable_size_foreign(block) };
+    }
+    // SAFETY: H2: the caller holds the block.
+    unsafe {
+        let offset = *class_entry(index) as usize;
+        if offset != 0 {
+            return class_size(offset >> MAGAZINE_SHIFT);
+        }
+        match kind_of(index) {
+            Some(Kind::Span) => (*slice(index)).length() * arena::SLICE,
+            Some(Kind::Sampled) => (*slice(index)).block_size as usize,
+            _ => misuse(block as usize, false),
+        }
+    }
+}
+
+#[cold]
+unsafe fn usable_size_foreign(block: *const u8) -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    // SAFETY: blocks of the emergency range have a header; the symbol, when found, has the signature of the C library.
+    unsafe {
+        if emergency::owns(block) {
+            return emergency::usable_size(block);
+        }
+        let mut next = NEXT.load(Relaxed);
+        if next == 0 {
+            next = libc::dlsym(libc::RTLD_NEXT, c"malloc_usable_size".as_ptr().cast()) as usize;
+            NEXT.store(next, Relaxed);
+        }
+        if next == 0 {
+            return 0;
+        }
+        core::mem::transmute::<usize, unsafe extern "C" fn(*const u8) -> usize>(next)(block)
+    }
+}
+
+/// A block keeps its place but has another requested size: tell its record, if it was sampled.
+pub(super) unsafe fn resized(block: *mut u8, size: usize) {
+    let index = slice_index(block as usize);
+    if index >= SLICES {
+        return;
+    }
+    // SAFETY: H2: the caller holds the block.
+    unsafe {
+        if *class_entry(index) != 0 {
+            return;
+        }
+        match kind_of(index) {
+            Some(Kind::Span) => sampled::resize(span::record(index), size),
+            Some(Kind::Sampled) => sampled::resize(sampled::record_of(index, block), size),
+            _ => {}
+        }
+    }
+}
+
+/// The program freed what is not a block, or not any more. To go on would corrupt memory.
+#[cold]
+#[inline(never)]
+pub(super) fn misuse(block: usize, twice: bool) -> ! {
+    let mut message = *b"free of an invalid pointer 0x0000000000000000";
+    if twice {
+        message[..26].copy_from_slice(b"double free of the pointer");
+    }
+    let digits = message.len() - 16;
+    for (i, digit) in message[digits..].iter_mut().enumerate() {
+        *digit = b"0123456789abcdef"[(block >> ((15 - i) * 4)) & 15];
+    }
+    os::fatal(&message)
+}

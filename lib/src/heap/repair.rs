@@ -1,0 +1,84 @@
+//! fork takes no lock and has no prepare handler: the child repairs.
+//!
+//! fork copies a causal cut: memory looks as if every other thread had stopped between two instructions. Structures under
+//! a lock have a truth that changes by single stores (bitmaps; heads of runs; stack pointers, but for the class being
+//! changed); all else is derived from it and rebuilt here, where the lock was held by a thread that this process does
+//! not have. Locks of *this* thread are left alone, and so is all they guard: a signal handler interrupted it inside
+//! its section, and will return there.
+//!
+//! What is lost per vanished thread: the block in its registers, or one run in transit, or the cached blocks of one class.
+
+use super::classes::CLASSES;
+use super::{Heap, all, interval, sampled, slab, thread};
+use crate::arena::{self, Kind, slice};
+use crate::os::{self, child};
+use core::sync::atomic::Ordering::*;
+
+/// Runs once in each new process, while it has one thread.
+#[cold]
+#[inline(never)]
+pub(super) fn repair() {
+    thread::repair_initialisation();
+    let me = os::thread_id();
+    let mut damaged = false;
+    for heap in all() {
+        // SAFETY: one thread; H3.
+        unsafe {
+            (*heap).damaged = (*heap).lock.held_by_vanished();
+            damaged |= (*heap).damaged;
+            repair_stacks(heap, (*heap).live.load(Relaxed) == me);
+        }
+    }
+    arena::repair();
+    if damaged {
+        arena::walk(|index, kind| {
+            // SAFETY: one thread; heads of runs are valid at every instant.
+            unsafe {
+                let owner = (*slice(index)).owner.load(Relaxed).cast::<Heap>();
+                if kind == Kind::Slab && !owner.is_null() && (*owner).damaged {
+                    slab::relist(owner, index);
+                }
+            }
+        });
+    }
+    sampled::repair();
+    interval::repair(os::process_id() as u64);
+    for heap in all() {
+        // SAFETY: one thread.
+        unsafe {
+            if (*heap).damaged {
+                (*heap).damaged = false;
+                (*heap).lock.reset();
+            }
+            let live = (*heap).live.load(Relaxed);
+            if live != 0 && live != me {
+                (*heap).live.store(0, Release); // the next thread takes heap, slabs and cached blocks
+            }
+        }
+    }
+    (crate::HOOKS.forked)();
+    child::repaired();
+}
+
+unsafe fn repair_stacks(heap: *mut Heap, mine: bool) {
+    // SAFETY: one thread, and the lock is not held by it when the heap is damaged.
+    unsafe {
+        let damaged = (*heap).damaged;
+        let busy = (*heap).busy.load(Relaxed) as usize;
+        for class in 1..CLASSES {
+            let (magazine, state) = Heap::class(heap, class);
+            if damaged {
+                state.slabs = slab::SlabLists::NONE;
+            }
+            if damaged && class == busy {
+                state.empty_both(magazine);
+                state.open(magazine, interval::epoch());
+            } else if !mine {
+                state.settle(magazine);
+            }
+        }
+        if damaged {
+            (*heap).busy.store(0, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Blocks of sampled allocations.
+//!
+//! A sampled allocation pops an ordinary block like any other, **parks** it, and gets a block of the same class from a
+//! *sampled slab* instead, where every block has a record. The class map sends the free of such a block to the slow path,
+//! so frees of ordinary blocks pay nothing. Freeing it frees the parked block in the ordinary way: stacks evolve exactly
+//! as without sampling, and exact counts need no special case. The price is one untouched block per live sample.
+
+use super::classes::{CLASSES, class_size};
+use super::events::Hooks;
+use super::{Heap, release, slab};
+use crate::arena::{self, Kind, Slice, address_of, slice};
+use crate::os::{self, lock::Lock};
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+const HOOKS: &Hooks = &crate::HOOKS;
+
+/// What is known about one sampled block that is live.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Record {
+    /// The ordinary block to free with it; null for spans.
+    parked: *mut u8,
+    /// Bytes that the program asked for.
+    pub(crate) requested: usize,
+    /// Where it was allocated, as the layer above counts sites; 0 = no sample.
+    pub(crate) site: u32,
+    /// The epoch of the sampling run.
+    pub(crate) epoch: u32,
+}
+
+impl Record {
+    pub(super) fn of_span(requested: usize, site: u32, epoch: u32) -> Self {
+        Record { parked: core::ptr::null_mut(), requested, site, epoch }
+    }
+}
+
+static LOCK: Lock = Lock::new();
+/// Per class: a sampled slab with free blocks, first of a list; 0 = none. `LOCK`.
+static LISTS: [AtomicU32; CLASSES] = [const { AtomicU32::new(0) }; CLASSES];
+
+/// True while this thread is in here: a signal handler that allocates must not wait for itself.
+pub(super) fn is_busy_here() -> bool {
+    LOCK.held_by_me()
+}
+
+/// Exchange the block of a drawn allocation for a sampled one. Falls back to the block itself: the sample is dropped.
+pub(super) unsafe fn exchange(heap: *mut Heap, class: usize, requested: usize, parked: *mut u8, epoch: u32) -> *mut u8 {
+    if LOCK.held_by_me() {
+        return parked; // a signal handler has interrupted this thread in here
+    }
+    LOCK.lock();
+    // SAFETY: the lock is held.
+    let taken = unsafe { take(class) };
+    LOCK.unlock();
+    let Some((index, bit)) = taken else { return parked };
+    // SAFETY: no lock is held; the block is ours.
+    unsafe {
+        let site = (HOOKS.sampled)(heap, class_size(class), requested, epoch);
+        if site == 0 {
+            give_back(index, bit);
+            return parked;
+        }
+        record(index, bit).write(Record { parked, requested, site, epoch });
+        (address_of(index) + bit * class_size(class)) as *mut u8
+    }
+}
+
+/// Free a sampled block. Returns the parked block, which is to be freed in the ordinary way.
+pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
+    // SAFETY: the slab is a sampled one and is never given back.
+    unsafe {
+        let bit = bit_of(index, block);
+        let record = record(index, bit);
+        let Record { parked, site, .. } = *record;
+        if site == 0 {
+            release::misuse(block as usize, true);
+        }
+        forget(record);
+        give_back(index, bit);
+        parked
+    }
+}
+
+/// The block of this record is freed.
+pub(super) unsafe fn forget(record: *mut Record) {
+    // SAFETY: the caller frees the block: the record is ours.
+    unsafe {
+        (HOOKS.released)(&*record);
+        (*record).site = 0;
+    }
+}
+
+/// The record of a sampled block.
+pub(super) unsafe fn record_of(index: usize, block: *mut u8) -> *mut Record {
+    // SAFETY: as in `release`.
+    unsafe { record(index, bit_of(index, block)) }
+}
+
+/// Tell that a record's block has a new requested size.
+pub(super) unsafe fn resize(record: *mut Record, requested: usize) {
+    // SAFETY: the caller holds the block.
+    unsafe {
+        if (*record).site != 0 {
+            (HOOKS.resized)(&*record, requested);
+            (*record).requested = requested;
+        }
+    }
+}
+
+unsafe fn bit_of(index: usize, block: *mut u8) -> usize {
+    // SAFETY: geometry of a slab with blocks out does not change.
+    let slab = unsafe { &*slice(index) };
+    let offset = block as usize & (arena::SLICE - 1);
+    let bit = (offset as u64 * slab.reciprocal as u64 >> 32) as usize;
+    if bit * slab.block_size as usize != offset {
+        release::misuse(block as usize, false);
+    }
+    bit
+}
+
+unsafe fn record(index: usize, bit: usize) -> *mut Record {
+    // SAFETY: sampled slabs have a record per block.
+    unsafe { (*slice(index)).records.cast::<Record>().add(bit) }
+}
+
+unsafe fn take(class: usize) -> Option<(usize, usize)> {
+    let list = &LISTS[class];
+    let mut index = list.load(Relaxed) as usize;
+    if index == 0 {
+        index = slab::create(core::ptr::null_mut(), class, Kind::Transit)?;
+        // SAFETY: in transit: ours alone.
+        unsafe {
+            let blocks = (*slice(index)).blocks as usize;
+            let records = os::map(blocks * size_of::<Record>());
+            if records.is_null() {
+                arena::free(index, false);
+                return None;
+            }
+            (*slice(index)).records = records;
+            (*slice(index)).next = 0;
+            (*slice(index)).set_run(Kind::Sampled, 1);
+        }
+        list.store(index as u32, Relaxed);
+    }
+    // SAFETY: listed slabs have a free block, and the lock is held.
+    let slab = unsafe { &mut *slice(index) };
+    let (word, bits) = free_bits(slab)?;
+    slab.bitmap[word].store(bits & (bits - 1), Relaxed);
+    slab.free -= 1;
+    if slab.free == 0 {
+        list.store(slab.next, Relaxed);
+    }
+    Some((index, word * 64 + bits.trailing_zeros() as usize))
+}
+
+/// The first bitmap word with a free block.
+fn free_bits(slab: &Slice) -> Option<(usize, u64)> {
+    let words = slab.bitmap[..slab.words as usize].iter().map(|word| word.load(Relaxed));
+    words.enumerate().find(|&(_, bits)| bits != 0)
+}
+
+unsafe fn give_back(index: usize, bit: usize) {
+    LOCK.lock();
+    // SAFETY: the lock is held.
+    let slab = unsafe { &mut *slice(index) };
+    let word = &slab.bitmap[bit / 64];
+    word.store(word.load(Relaxed) | 1 << (bit % 64), Relaxed);
+    slab.free += 1;
+    if slab.free == 1 {
+        let list = &LISTS[slab.class as usize];
+        slab.next = list.swap(index as u32, Relaxed);
+    }
+    LOCK.unlock();
+}
+
+/// In a forked child: rebuild counts and lists if a vanished thread was changing them.
+pub(super) fn repair() {
+    if !LOCK.held_by_vanished() {
+        return;
+    }
+    LISTS.iter().for_each(|list| list.store(0, Relaxed));
+    arena::walk(|index, kind| {
+        if kind != Kind::Sampled {
+            return;
+        }
+        // SAFETY: one thread.
+        let slab = unsafe { &mut *slice(index) };
+        let words = slab.words as usize;
+        slab.free = slab.bitmap[..words].iter().map(|w| w.load(Relaxed).count_ones() as u16).sum();
+        if slab.free != 0 {
+            slab.next = LISTS[slab.class as usize].swap(index as u32, Relaxed);
+        }
+    });
+    LOCK.reset();
+}

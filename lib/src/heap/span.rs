@@ -1,0 +1,77 @@
+//! Blocks above the slabs: runs of whole slices.
+
+use super::sampled::{self, Record};
+use super::{Heap, allocate, child, emergency, interval, release, statistics, thread};
+use crate::arena::{self, Kind, SLICE, address_of, class_entry, slice, slice_index};
+
+/// A block of at least `size` bytes whose address is a multiple of `alignment` (a power of two) and of 64 KiB.
+pub(crate) fn allocate(size: usize, alignment: usize) -> *mut u8 {
+    if size > isize::MAX as usize || alignment > 1 << 40 {
+        return allocate::out_of_memory();
+    }
+    child::check();
+    if arena::is_busy_here() {
+        // A signal handler interrupted this thread in the arena.
+        return emergency::allocate(size);
+    }
+    let Some(lease) = thread::lease(thread::current()) else {
+        return if thread::initialises_here() { emergency::allocate(size) } else { allocate::out_of_memory() };
+    };
+    emergency::adopt_deferred();
+    let slices = size.div_ceil(SLICE).max(1);
+    let Some(index) = arena::allocate(slices, (alignment / SLICE).max(1)) else { return allocate::out_of_memory() };
+    // SAFETY: the run is in transit: ours alone.
+    unsafe {
+        class_entry(index).write(0);
+        (*record(index)).site = 0;
+        (*slice(index)).set_run(Kind::Span, slices);
+        statistics::span_allocated(slices * SLICE);
+        let epoch = interval::epoch();
+        if interval::is_on(epoch) {
+            sample(lease.heap, index, slices * SLICE, size, epoch);
+        }
+    }
+    address_of(index) as *mut u8
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn sample(heap: *mut Heap, index: usize, bytes: usize, requested: usize, epoch: u32) {
+    // SAFETY: the heap is leased by this thread, and nobody else knows the span yet.
+    unsafe {
+        if interval::takes_span(heap, bytes, epoch) {
+            let site = (crate::HOOKS.sampled)(heap, bytes, requested, epoch);
+            record(index).write(Record::of_span(requested, site, epoch));
+        }
+    }
+}
+
+/// Free a span.
+pub(super) unsafe fn release(index: usize, block: *mut u8) {
+    if block as usize != address_of(index) {
+        release::misuse(block as usize, false);
+    }
+    // SAFETY: the caller frees the block: the run is ours.
+    unsafe {
+        if (*record(index)).site != 0 {
+            sampled::forget(record(index));
+        }
+        let slices = (*slice(index)).length();
+        statistics::span_freed(slices * SLICE);
+        (*slice(index)).set_run(Kind::Transit, slices);
+        arena::free(index, false);
+    }
+}
+
+/// The sample record of a span; it lies where a slab has its bitmap.
+pub(super) unsafe fn record(index: usize) -> *mut Record {
+    // SAFETY: only an address is formed.
+    unsafe { (&raw mut (*slice(index)).bitmap).cast() }
+}
+
+/// Whether all bytes of a fresh block (of any kind) read zero.
+pub(super) unsafe fn reads_zero(block: *mut u8) -> bool {
+    let index = slice_index(block as usize);
+    // SAFETY: the caller has just got the block.
+    index < arena::SLICES && unsafe { (*slice(index)).kind() == Kind::Span && (*slice(index)).clean }
+}

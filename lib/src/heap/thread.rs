@@ -1,0 +1,168 @@
+//! A thread and its heap: found in two instructions, made at the first slow path, given back when the thread ends.
+
+use super::{EMPTY, Heap, claim, emergency, interval, refill, repair};
+use crate::arena;
+use crate::os::{self, child, libc};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+thread_word!(
+    /// This thread's heap, as an address: that of [`EMPTY`] as long as it has none.
+    heap_word, set_heap_word, "mimalloc_pprof_heap", sym EMPTY
+);
+thread_word!(
+    /// 1 once this thread's destructor has run: other destructors may still allocate, but nobody would free a heap that
+    /// is made for them.
+    ended_word, set_ended_word, "mimalloc_pprof_thread_ended", const 0
+);
+
+/// 0 = not begun, 1 = done, else the id of the thread that is at it.
+static INITIALISED: AtomicU64 = AtomicU64::new(0);
+const DONE: u64 = 1;
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// This thread's heap; [`EMPTY`] when it has none.
+#[inline(always)]
+pub(crate) fn current() -> *mut Heap {
+    heap_word() as *mut Heap
+}
+
+/// A heap for the duration of a slow path.
+pub(super) struct Lease {
+    pub(super) heap: *mut Heap,
+    /// Not this thread's own: it has ended as far as we know, so the heap is given back at once.
+    borrowed: bool,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.borrowed {
+            // SAFETY: H3; we claimed it.
+            unsafe { (*self.heap).live.store(0, Release) };
+        }
+    }
+}
+
+/// This thread's heap, made if need be. `None`: no memory, or we are called back from our own initialisation.
+#[inline(always)]
+pub(super) fn lease(current: *mut Heap) -> Option<Lease> {
+    if Heap::is_empty_heap(current) { attach() } else { Some(Lease { heap: current, borrowed: false }) }
+}
+
+/// Some heap other than this thread's own, for one call.
+pub(super) fn borrow_heap() -> Option<Lease> {
+    let heap = claim();
+    (!heap.is_null()).then_some(Lease { heap, borrowed: true })
+}
+
+#[cold]
+#[inline(never)]
+fn attach() -> Option<Lease> {
+    let errno = libc::errno();
+    let first = match initialise() {
+        Outcome::Failed => return None,
+        Outcome::Done => true,
+        Outcome::AlreadyDone => false,
+    };
+    let heap = claim();
+    if heap.is_null() {
+        return None;
+    }
+    let borrowed = ended_word() != 0;
+    if !borrowed {
+        set_heap_word(heap as usize);
+        // SAFETY: no lock is held: for high key numbers this allocates, which works from here on.
+        unsafe { libc::pthread_setspecific(KEY.load(Relaxed), heap.cast()) };
+    }
+    if first {
+        (crate::HOOKS.started)();
+    }
+    libc::set_errno(errno);
+    Some(Lease { heap, borrowed })
+}
+
+enum Outcome {
+    Failed,
+    Done,
+    AlreadyDone,
+}
+
+fn initialise() -> Outcome {
+    let me = os::thread_id();
+    loop {
+        match INITIALISED.compare_exchange(0, me, AcqRel, Acquire) {
+            Ok(_) => break,
+            Err(DONE) => return Outcome::AlreadyDone,
+            Err(who) if who == me => return Outcome::Failed,
+            Err(_) => core::hint::spin_loop(),
+        }
+    }
+    // SAFETY: plain calls of the C library with no lock held. What they allocate is served from the emergency range.
+    let ready = unsafe {
+        let mut key = KEY.load(Relaxed);
+        (arena::is_initialised() || arena::initialise())
+            && (key != u32::MAX || libc::pthread_key_create(&raw mut key, Some(thread_ends)) == 0)
+            && {
+                KEY.store(key, Relaxed);
+                child::watch(repair::repair);
+                // Registered this early, our handler runs before those of libraries that allocate in theirs.
+                libc::pthread_atfork(None, None, Some(forked)) == 0
+            }
+    };
+    INITIALISED.store(if ready { DONE } else { 0 }, Release);
+    if ready { Outcome::Done } else { Outcome::Failed }
+}
+
+/// True while this thread initialises the allocator.
+pub(super) fn initialises_here() -> bool {
+    INITIALISED.load(Relaxed) == os::thread_id()
+}
+
+pub(super) fn is_initialised() -> bool {
+    INITIALISED.load(Acquire) == DONE
+}
+
+unsafe extern "C" fn forked() {
+    child::repair();
+}
+
+/// In a forked child: an initialisation begun by a thread that is not here starts again.
+pub(super) fn repair_initialisation() {
+    let who = INITIALISED.load(Relaxed);
+    if who != DONE && who != os::thread_id() {
+        INITIALISED.store(0, Release);
+    }
+}
+
+/// Destructor of the thread key: give the cached blocks back, leave the heap to the next thread.
+unsafe extern "C" fn thread_ends(heap: *mut u8) {
+    let heap = heap.cast::<Heap>();
+    set_ended_word(1);
+    set_heap_word(&raw const EMPTY as usize);
+    // SAFETY: the heap was this thread's and is no longer reachable through its word.
+    unsafe {
+        flush_all(heap);
+        (*heap).live.store(0, Release);
+    }
+    emergency::adopt_deferred();
+}
+
+/// Give back all cached blocks of a heap. Owner only.
+pub(super) unsafe fn flush_all(heap: *mut Heap) {
+    for class in 1..super::CLASSES {
+        // SAFETY: the caller owns the heap; each flush releases the lock.
+        unsafe {
+            (*heap).lock.lock();
+            refill::flush(heap, class);
+            (*heap).lock.lock();
+            let (magazine, state) = Heap::class(heap, class);
+            if state.has_frees(magazine) {
+                let (magazine, state) = Heap::enter(heap, class);
+                state.swap(magazine);
+                Heap::leave(heap, magazine, state, interval::epoch());
+                refill::flush(heap, class);
+            } else {
+                (*heap).lock.unlock();
+            }
+        }
+    }
+}

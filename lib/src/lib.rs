@@ -1,0 +1,47 @@
+//! # mimalloc-pprof
+//!
+//! A memory allocator that shows where memory goes. As a Rust crate it is a [global allocator](MiMalloc); as
+//! `libmimalloc_pprof.so` (package `mimalloc-pprof-preload`) it is preloaded under unmodified programs.
+//!
+//! ## Layers
+//!
+//! A module may use only those below it; a test holds the source to that.
+//!
+//! ```text
+//! api/        what users touch: GlobalAlloc, the C functions
+//! observe/    sampler, stack capture, sites, dump
+//! heap/       size classes, stacks of cached blocks, slabs, spans, thread life, fork
+//! arena/      address space: slices and what is known of them
+//! os/         the only code that talks to an operating system or an architecture
+//! ```
+//!
+//! What `heap` has to tell `observe` goes through [`heap::events::Hooks`], which are connected here.
+//!
+//! ## Design constraints
+//!
+//! * The fast paths of `malloc` and `free` touch neither slab metadata nor blocks, take no lock, and are the same bytes
+//!   whether instruments run or not.
+//! * No allocation from the heap by the allocator itself, no call of the C library under a lock, `errno` kept.
+//! * No standard library: nothing but the C library comes into a program with us.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+#[macro_use]
+mod os;
+mod arena;
+mod heap;
+mod observe;
+
+pub mod api;
+pub use api::global::MiMalloc;
+
+/// The one place where the heap meets the layer above it.
+pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
+    started: observe::life::start,
+    sampled: observe::profiler::sampled,
+    released: observe::profiler::released,
+    resized: observe::profiler::resized,
+    forked: observe::life::forked,
+};

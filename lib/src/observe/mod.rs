@@ -1,0 +1,16 @@
+//! The instruments: what looks into the heap while it is used.
+//!
+//! The road of a sample: the heap draws an allocation → [`profiler`] walks the stack ([`unwind`]) → the stack becomes a site
+//! ([`sites`]), counted there → at the end of the process, or when asked, [`dump`] writes all sites with the modules
+//! ([`modules`]) that their addresses lie in.
+//!
+//! Nothing here allocates from the heap, takes a foreign lock while sampling, or is needed for allocation.
+
+mod dump;
+pub(crate) mod life;
+mod modules;
+mod output;
+pub(crate) mod profiler;
+mod settings;
+mod sites;
+mod unwind;

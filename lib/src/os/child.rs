@@ -1,0 +1,55 @@
+//! How a new process notices that it is one.
+//!
+//! A word on a page that the kernel wipes on fork reads 1 in a process that is in order and 0 in a fresh child, however
+//! that child was made (`fork`, `_Fork`, raw `clone`). `vfork`, `posix_spawn` and every other child that shares our
+//! memory keep reading 1: there nothing is to be repaired, and nothing may be.
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+
+/// Used where the kernel cannot wipe a page: always in order, only the fork handler repairs.
+static NO_WIPE: AtomicU32 = AtomicU32::new(1);
+static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(&raw const NO_WIPE as *mut AtomicU32);
+static REPAIR: AtomicUsize = AtomicUsize::new(0);
+
+/// Start to watch for being a new process; `repair` runs once in each, while it has one thread.
+pub(crate) fn watch(repair: fn()) {
+    REPAIR.store(repair as usize, Release);
+    let page = super::map(super::PAGE);
+    if page.is_null() {
+        return;
+    }
+    if super::wipe_on_fork(page, super::PAGE) {
+        let word = page.cast::<AtomicU32>();
+        // SAFETY: the page was just mapped, is never unmapped, and is aligned.
+        unsafe { (*word).store(1, Relaxed) };
+        WORD.store(word, Release);
+    } else {
+        super::unmap(page, super::PAGE);
+    }
+}
+
+/// Asked at the start of every slow path and by everybody who waits for a lock: one load in a process that is in order.
+#[inline(always)]
+pub(crate) fn check() {
+    // SAFETY: WORD always points to a word that lives as long as the process.
+    if unsafe { (*WORD.load(Relaxed)).load(Relaxed) } == 0 {
+        repair();
+    }
+}
+
+/// Repair at once, as the fork handler of the C library asks for.
+#[cold]
+#[inline(never)]
+pub(crate) fn repair() {
+    let repair = REPAIR.load(Acquire);
+    if repair != 0 {
+        // SAFETY: only `watch` stores here, and only a `fn()`.
+        unsafe { core::mem::transmute::<usize, fn()>(repair)() }
+    }
+}
+
+/// The process is in order again. The last step of a repair.
+pub(crate) fn repaired() {
+    // SAFETY: as in `check`.
+    unsafe { (*WORD.load(Relaxed)).store(1, Release) }
+}

@@ -1,0 +1,62 @@
+//! Address space: map, unmap, advise.
+
+use super::syscall::{MADVISE, MMAP, MUNMAP, syscall};
+
+const PROT_NONE: usize = 0;
+const PROT_READ_WRITE: usize = 1 | 2;
+const MAP_PRIVATE: usize = 0x2;
+const MAP_ANONYMOUS: usize = 0x20;
+/// Do not account memory that is never touched (ignored under `overcommit_memory=2`).
+const MAP_NORESERVE: usize = 0x4000;
+const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
+const MADV_WIPEONFORK: usize = 18;
+const NO_FILE: usize = usize::MAX;
+
+/// `length` bytes of zeroed memory wherever there is room; null when there is none.
+pub(crate) fn map(length: usize) -> *mut u8 {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    // SAFETY: an anonymous mapping at an address of the kernel's choice disturbs nobody.
+    let at = unsafe { syscall(MMAP, [0, length, PROT_READ_WRITE, flags, NO_FILE, 0]) };
+    if at < 0 { core::ptr::null_mut() } else { at as *mut u8 }
+}
+
+/// Zeroed memory exactly at `address`, never over something else. False when that is not to be had.
+pub(crate) fn map_at(address: usize, length: usize) -> bool {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    // SAFETY: NOREPLACE never touches an existing mapping.
+    let at = unsafe { syscall(MMAP, [address, length, PROT_READ_WRITE, flags, NO_FILE, 0]) };
+    if at < 0 {
+        return false;
+    }
+    if at as usize != address {
+        // A kernel before 4.17 takes the address for a hint.
+        unmap(at as *mut u8, length);
+        return false;
+    }
+    true
+}
+
+/// An address where `length` bytes of address space are free now. Nothing is kept: a reservation would count against
+/// `RLIMIT_AS` for ever.
+pub(crate) fn find_hole(length: usize) -> Option<usize> {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    // SAFETY: as in `map`.
+    let at = unsafe { syscall(MMAP, [0, length, PROT_NONE, flags, NO_FILE, 0]) };
+    if at < 0 {
+        return None;
+    }
+    unmap(at as *mut u8, length);
+    Some(at as usize)
+}
+
+/// Give a mapping of ours back. A refusal is not fatal: the memory simply stays.
+pub(crate) fn unmap(address: *mut u8, length: usize) {
+    // SAFETY: callers pass ranges that they mapped and no longer use.
+    unsafe { syscall(MUNMAP, [address as usize, length, 0, 0, 0, 0]) };
+}
+
+/// Have the kernel zero this range in every forked child. False when it cannot (before 4.14, or refused).
+pub(crate) fn wipe_on_fork(address: *mut u8, length: usize) -> bool {
+    // SAFETY: the advice concerns children only, and the range is the caller's.
+    unsafe { syscall(MADVISE, [address as usize, length, MADV_WIPEONFORK, 0, 0, 0]) == 0 }
+}

@@ -1,0 +1,14 @@
+//! Linux on x86-64.
+
+mod environment;
+mod file;
+pub(crate) mod libc;
+mod memory;
+mod syscall;
+#[macro_use]
+mod thread;
+
+pub(crate) use environment::*;
+pub(crate) use file::*;
+pub(crate) use memory::*;
+pub(crate) use thread::*;

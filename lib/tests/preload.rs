@@ -1,0 +1,116 @@
+//! The preload library under programs that test what a replacement for `malloc` must honour.
+
+mod support;
+use std::process::Command;
+use support::{compile, library, preloaded, succeed};
+
+#[test]
+fn the_contract_of_malloc() {
+    let program = compile("contract.c", &[]);
+    assert_eq!(succeed(&mut preloaded(&program)), "");
+    // The same with every allocation sampled: a sampled block must differ from others in nothing.
+    let folder = tempfolder("contract");
+    let dump = folder.join("heap.prof");
+    assert_eq!(succeed(profiled(&program, 1).env("MIMALLOC_PROF_DUMP_AT_EXIT", &dump)), "");
+    assert!(std::fs::read_to_string(dump).unwrap().starts_with("heap profile: "));
+}
+
+fn tempfolder(name: &str) -> std::path::PathBuf {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn profiled(program: &std::path::Path, rate: u64) -> Command {
+    let mut command = preloaded(program);
+    command.env("MIMALLOC_PROF", "1").env("MIMALLOC_PROF_SAMPLE_RATE", rate.to_string());
+    command
+}
+
+#[test]
+fn operators_of_cxx() {
+    let program = compile("operators.cpp", &["-std=c++17"]);
+    assert_eq!(succeed(&mut preloaded(&program)), "fine\n");
+    assert_eq!(succeed(&mut profiled(&program, 100)), "fine\n");
+}
+
+#[test]
+fn the_header_with_the_shared_and_the_static_library() {
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+    let folder = library().parent().unwrap();
+    let search = format!("-L{}", folder.display());
+    let shared = compile("header.c", &[include, &search, "-lmimalloc_pprof"]);
+    assert_eq!(succeed(Command::new(&shared).env("LD_LIBRARY_PATH", folder)), "fine\n");
+    let archive = folder.join("libmimalloc_pprof.a");
+    let linked = compile("header.c", &[include, archive.to_str().unwrap(), "-ldl"]);
+    assert_eq!(succeed(&mut Command::new(&linked)), "fine\n");
+}
+
+#[test]
+fn threads_with_small_stacks_and_late_destructors() {
+    let program = compile("threads.c", &[]);
+    assert_eq!(succeed(&mut preloaded(&program)), "fine\n");
+    assert_eq!(succeed(&mut profiled(&program, 1000)), "fine\n");
+}
+
+#[test]
+fn fork_with_threads() {
+    let program = compile("fork_storm.c", &[]);
+    for (forks, mode) in [("60", "main"), ("60", "handler"), ("60", "clone")] {
+        let output = succeed(preloaded(&program).args([forks, mode]));
+        assert_eq!(output, format!("{forks} forks, 0 failed, 0 hung\n"), "{mode}");
+        let output = succeed(profiled(&program, 4096).args([forks, mode]));
+        assert_eq!(output, format!("{forks} forks, 0 failed, 0 hung\n"), "{mode}, profiled");
+    }
+}
+
+#[test]
+fn misuse_is_told_and_ends_the_program() {
+    let program = compile("misuse.c", &[]);
+    for (what, message) in [
+        ("twice", "double free of the pointer 0x"),
+        ("inside", "free of an invalid pointer 0x"),
+        ("span", "invalid pointer"),
+    ] {
+        let output = preloaded(&program).arg(what).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && stderr.contains(message), "{what}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn little_address_space() {
+    let script = "ulimit -v 500000; exec python3 -c '
+blocks = [bytes(1000) for _ in range(50000)]
+try:
+    bytearray(900_000_000)
+except MemoryError:
+    print(len(blocks))'";
+    let mut shell = Command::new("bash");
+    let library = library().display();
+    assert_eq!(succeed(shell.args(["-c", &format!("export LD_PRELOAD={library}; {script}")])), "50000\n");
+}
+
+/// Nothing but the C library comes along, and nothing that allocates is called.
+#[test]
+fn the_library_needs_little() {
+    let output = |args: &[&str]| {
+        let output = Command::new(args[0]).args(&args[1..]).arg(library()).output().expect("binutils are needed");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let needed: Vec<_> =
+        output(&["readelf", "-d"]).lines().filter(|l| l.contains("NEEDED")).map(str::to_owned).collect();
+    assert!(needed.len() == 1 && needed[0].contains("libc.so.6"), "{needed:?}");
+    let wanted = output(&["nm", "-D", "--undefined-only"]);
+    for name in
+        ["malloc", "calloc", "getenv", "fopen", "opendir", "pthread_create", "pthread_mutex_lock", "dl_iterate_phdr"]
+    {
+        assert!(!wanted.lines().any(|line| line.ends_with(&format!(" {name}")) || line.contains(&format!(" {name}@"))));
+    }
+    // Static TLS is scarce: two words.
+    let tls = output(&["readelf", "-lW"]);
+    let size =
+        tls.lines().find(|l| l.trim_start().starts_with("TLS")).unwrap().split_whitespace().nth(5).unwrap().to_owned();
+    assert_eq!(size, "0x000010", "{tls}");
+}

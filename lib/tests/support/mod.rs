@@ -1,0 +1,54 @@
+//! The real preload library under real programs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The library as users get it: the release build.
+pub fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload");
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--release", "--offline", "--manifest-path"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/preload/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&folder)
+            .env_remove("RUSTC_WORKSPACE_WRAPPER")
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "the preload library does not build");
+        folder.join("release/libmimalloc_pprof.so")
+    })
+}
+
+/// Compile a program of `tests/programs`. The C compiler is needed: without it the test fails.
+pub fn compile(source: &str, options: &[&str]) -> PathBuf {
+    let compiler = if source.ends_with(".cpp") { "c++" } else { "cc" };
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{source}.{}", std::process::id()));
+    let output = Command::new(compiler)
+        .args(["-O1", "-g", "-fno-builtin", "-w", "-pthread", "-o"])
+        .arg(&program)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source))
+        .args(options)
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler} is needed for this test: {error}"));
+    assert!(output.status.success(), "{source}: {}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+/// A command with the library preloaded.
+pub fn preloaded(program: impl AsRef<Path>) -> Command {
+    let mut command = Command::new(program.as_ref());
+    command.env("LD_PRELOAD", library());
+    command
+}
+
+/// Run a command that must succeed in silence on standard error; its standard output.
+pub fn succeed(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&stdout).into_owned(), String::from_utf8_lossy(&stderr).into_owned());
+    assert!(status.success() && stderr.is_empty(), "{command:?}: {status}\n{stdout}\n{stderr}");
+    stdout
+}

@@ -1,0 +1,90 @@
+//! Samples: how much was recorded for one stack and block size, and what that stands for.
+
+use super::estimate::Estimate;
+use super::stack::StackId;
+
+/// A number of blocks and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Amount {
+    /// Blocks.
+    pub objects: u64,
+    /// Bytes of those blocks.
+    pub bytes: u64,
+}
+
+impl Amount {
+    /// Neither blocks nor bytes.
+    pub fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Both sums, or `None` when one overflows 64 bits.
+    pub fn checked_add(self, other: Self) -> Option<Self> {
+        Some(Self { objects: self.objects.checked_add(other.objects)?, bytes: self.bytes.checked_add(other.bytes)? })
+    }
+
+    /// Whether there are more blocks or more bytes than in the other amount.
+    pub(crate) fn exceeds(self, other: Self) -> bool {
+        self.objects > other.objects || self.bytes > other.bytes
+    }
+
+    /// Both differences, each at least 0.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self { objects: self.objects.saturating_sub(other.objects), bytes: self.bytes.saturating_sub(other.bytes) }
+    }
+}
+
+/// Which of the amounts of a sample is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Metric {
+    /// Blocks that were not freed when the profile was taken.
+    #[default]
+    Live,
+    /// All blocks allocated since recording began.
+    Allocated,
+    /// Blocks allocated since recording began and freed again: allocated less live.
+    Freed,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Bytes.
+    #[default]
+    Bytes,
+    /// Blocks.
+    Blocks,
+}
+
+/// What was recorded for one stack and, where the format tells them apart, one block size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The stack that allocated.
+    pub stack: StackId,
+    /// Bytes of one block: exact in our own dumps, an average over the line elsewhere; 0 when unknown.
+    pub block_size: u64,
+    /// Sampled blocks that were live, as in the file, not scaled.
+    pub live: Amount,
+    /// Sampled blocks that were ever allocated, as in the file, not scaled. All zero when the recorder did not keep
+    /// this ([`Profile::has_allocated`](crate::Profile::has_allocated)).
+    pub allocated: Amount,
+}
+
+impl Sample {
+    /// The recorded, unscaled amount.
+    pub fn amount(&self, metric: Metric) -> Amount {
+        match metric {
+            Metric::Live => self.live,
+            Metric::Allocated => self.allocated,
+            Metric::Freed => self.allocated.saturating_sub(self.live),
+        }
+    }
+
+    /// What the recorded amount stands for in the whole program, given the profile's `sample_rate` in bytes.
+    ///
+    /// Each metric is scaled by its own average block size. Where a line has one block size, live and freed therefore
+    /// add up to allocated; where a line mixes sizes they need not.
+    pub fn estimate(&self, metric: Metric, sample_rate: u64) -> Estimate {
+        Estimate::of(self.amount(metric), sample_rate)
+    }
+}

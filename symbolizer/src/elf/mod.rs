@@ -1,0 +1,221 @@
+//! What a symbolizer needs of an ELF file: segments, named sections, the build id, links to debug files.
+
+pub(crate) mod crc32;
+pub(crate) mod file;
+mod notes;
+pub(crate) mod segments;
+pub(crate) mod symbols;
+mod unpack;
+
+use std::borrow::Cow;
+
+use object::read::ReadRef;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, elf};
+
+use self::file::FileData;
+use self::segments::Segment;
+use crate::Error;
+
+/// Largest note section that is searched for the build id, in bytes, and how many such sections: real files have a
+/// handful of notes of less than a hundred bytes.
+const MAX_NOTES: (u64, usize) = (64 << 10, 64);
+
+/// The headers of an ELF file, checked and copied out; contents of sections are read when asked for.
+#[derive(Debug)]
+pub(crate) struct Elf<'f> {
+    file: &'f FileData,
+    endian: Endianness,
+    is_64: bool,
+    segments: Vec<Segment>,
+    sections: Vec<Section<'f>>,
+    build_id: Option<Vec<u8>>,
+    /// Largest page size of the machine the file is for.
+    page: u64,
+}
+
+/// A section header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Section<'f> {
+    name: &'f [u8],
+    kind: elf::SectionType,
+    flags: elf::SectionFlags,
+    /// Virtual address, 0 for what is not loaded.
+    address: u64,
+    offset: u64,
+    size: u64,
+    /// Index of the section this one refers to.
+    link: u32,
+    align: u64,
+}
+
+impl<'f> Elf<'f> {
+    /// Reads the headers of `file`.
+    pub(crate) fn read(file: &'f FileData) -> Result<Self, Error> {
+        let ident = file.read_bytes_at(0, 16).map_err(|()| bad(file, "shorter than an ELF header"))?;
+        if !ident.starts_with(&elf::ELFMAG) {
+            return Err(bad(file, "not an ELF file"));
+        }
+        match ident[4] {
+            1 => Self::read_class::<elf::FileHeader32<Endianness>>(file),
+            2 => Self::read_class::<elf::FileHeader64<Endianness>>(file),
+            class => Err(bad(file, &format!("ELF class {class}, expected 1 (32-bit) or 2 (64-bit)"))),
+        }
+    }
+
+    fn read_class<H: FileHeader<Endian = Endianness>>(file: &'f FileData) -> Result<Self, Error> {
+        let damaged = |error: object::read::Error| bad(file, &format!("damaged ELF headers: {error}"));
+        let header = H::parse(file).map_err(damaged)?;
+        let endian = header.endian().map_err(damaged)?;
+        let programs = header.program_headers(endian, file).map_err(damaged)?;
+        let table = header.sections(endian, file).map_err(damaged)?;
+        let mut segments = Vec::new();
+        for program in programs.iter().filter(|p| p.p_type(endian) == elf::PT_LOAD) {
+            segments.push(Segment {
+                offset: program.p_offset(endian).into(),
+                address: program.p_vaddr(endian).into(),
+                file_size: program.p_filesz(endian).into(),
+                executable: program.p_flags(endian).contains(elf::PF_X),
+            });
+        }
+        let mut sections = Vec::with_capacity(table.len());
+        for section in table.iter() {
+            sections.push(Section {
+                // A damaged name only makes this one section impossible to find.
+                name: table.section_name(endian, section).unwrap_or_default(),
+                kind: section.sh_type(endian),
+                flags: section.sh_flags(endian),
+                address: section.sh_addr(endian).into(),
+                offset: section.sh_offset(endian).into(),
+                size: section.sh_size(endian).into(),
+                link: section.sh_link(endian),
+                align: section.sh_addralign(endian).into(),
+            });
+        }
+        let is_x86 = [elf::EM_X86_64, elf::EM_386].contains(&header.e_machine(endian));
+        let mut this = Elf {
+            file,
+            endian,
+            is_64: header.is_class_64(),
+            segments,
+            sections,
+            build_id: None,
+            page: if is_x86 { 4 << 10 } else { 64 << 10 },
+        };
+        let mut notes: Vec<(u64, u64, u64)> = Vec::new();
+        // Sections first: the program headers of a separate debug file point at contents that were left out.
+        notes.extend(this.sections.iter().filter(|s| s.kind == elf::SHT_NOTE).map(|s| (s.offset, s.size, s.align)));
+        if this.sections.is_empty() {
+            let programs = programs.iter().filter(|p| p.p_type(endian) == elf::PT_NOTE);
+            notes.extend(
+                programs.map(|p| (p.p_offset(endian).into(), p.p_filesz(endian).into(), p.p_align(endian).into())),
+            );
+        }
+        this.build_id = this.find_build_id(&notes);
+        Ok(this)
+    }
+
+    fn find_build_id(&self, notes: &[(u64, u64, u64)]) -> Option<Vec<u8>> {
+        let small_enough = notes.iter().filter(|(_, size, _)| *size <= MAX_NOTES.0).take(MAX_NOTES.1);
+        small_enough.copied().find_map(|(offset, size, align)| {
+            let content = self.file.read_bytes_at(offset, size).ok()?;
+            notes::build_id(content, align, self.endian).map(<[u8]>::to_vec)
+        })
+    }
+
+    /// The file it is in.
+    pub(crate) fn file(&self) -> &'f FileData {
+        self.file
+    }
+
+    /// Byte order of the file.
+    pub(crate) fn endian(&self) -> Endianness {
+        self.endian
+    }
+
+    /// The build id, if the linker wrote one.
+    pub(crate) fn build_id(&self) -> Option<&[u8]> {
+        self.build_id.as_deref()
+    }
+
+    /// The virtual address of a byte of the file, if it is loaded at all.
+    pub(crate) fn address_of_offset(&self, offset: u64) -> Option<u64> {
+        segments::address_of_offset(&self.segments, offset, self.page)
+    }
+
+    /// Whether there is debug information, and not only the headers of it.
+    pub(crate) fn has_dwarf(&self) -> bool {
+        self.find(b".debug_info").or_else(|| self.find(b".zdebug_info")).is_some()
+    }
+
+    /// The name and CRC-32 in `.gnu_debuglink`.
+    pub(crate) fn debug_link(&self) -> Option<(&'f [u8], u32)> {
+        let content = self.content(self.find(b".gnu_debuglink")?).ok()?;
+        let length = content.iter().position(|&byte| byte == 0)?;
+        let crc = read_u32(content, (length + 1).next_multiple_of(4), self.endian)?;
+        Some((&content[..length], crc))
+    }
+
+    /// The path and build id in `.gnu_debugaltlink`.
+    pub(crate) fn alt_link(&self) -> Option<(&'f [u8], &'f [u8])> {
+        let content = self.content(self.find(b".gnu_debugaltlink")?).ok()?;
+        let length = content.iter().position(|&byte| byte == 0)?;
+        Some((&content[..length], &content[length + 1..]))
+    }
+
+    /// The content of the section called `name`, unpacked; `None` if there is none.
+    pub(crate) fn section(&self, name: &str) -> Result<Option<Cow<'f, [u8]>>, Error> {
+        if let Some(section) = self.find(name.as_bytes()) {
+            let content = self.content(section)?;
+            if !section.flags.contains(elf::SHF_COMPRESSED) {
+                return Ok(Some(Cow::Borrowed(content)));
+            }
+            return unpack::elf_section(content, self.is_64, self.endian, self.file, name).map(Some);
+        }
+        // The older way to mark compressed sections: by their name.
+        let old_name = name.strip_prefix(".debug_").map(|rest| format!(".zdebug_{rest}"));
+        match old_name.and_then(|name| self.find(name.as_bytes())) {
+            Some(section) => unpack::gnu_section(self.content(section)?, self.file, name).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The first section called `name` that has content in the file.
+    fn find(&self, name: &[u8]) -> Option<&Section<'f>> {
+        self.sections.iter().find(|s| s.name == name && s.size != 0 && s.kind != elf::SHT_NOBITS)
+    }
+
+    /// The bytes of a section as they are in the file.
+    fn content(&self, section: &Section<'f>) -> Result<&'f [u8], Error> {
+        self.file.read_bytes_at(section.offset, section.size).map_err(|()| {
+            let name = String::from_utf8_lossy(section.name);
+            let (offset, size) = (section.offset, section.size);
+            bad(
+                self.file,
+                &format!("section {name:?}: cannot read {size} bytes at offset {offset:#x}; is the file cut short?"),
+            )
+        })
+    }
+}
+
+/// The two bytes at `at` as a number.
+fn read_u16(bytes: &[u8], at: usize, endian: Endianness) -> Option<u16> {
+    let bytes = bytes.get(at..at.checked_add(2)?)?.try_into().ok()?;
+    Some(if endian == Endianness::Little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
+}
+
+/// The four bytes at `at` as a number.
+fn read_u32(bytes: &[u8], at: usize, endian: Endianness) -> Option<u32> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
+    Some(if endian == Endianness::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+}
+
+/// The eight bytes at `at` as a number.
+fn read_u64(bytes: &[u8], at: usize, endian: Endianness) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(8)?)?.try_into().ok()?;
+    Some(if endian == Endianness::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+}
+
+fn bad(file: &FileData, what: &str) -> Error {
+    Error::BadElf { path: file.path().to_owned(), what: what.to_owned() }
+}

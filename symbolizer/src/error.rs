@@ -1,0 +1,98 @@
+//! Why a file gives no symbols, or fewer than it could.
+
+use std::path::PathBuf;
+
+/// Why a file was refused or could not be used in full. Every message names the file and, where there is something
+/// to be done, what. Paths are quoted with escapes, since they may hold anything.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The profile names no file that could be opened.
+    #[error("{path:?} is not the absolute path of a file; nothing to look symbols up in")]
+    NoFile {
+        /// The path of the module.
+        path: PathBuf,
+    },
+    /// The file cannot be opened or read.
+    #[error("cannot read {path:?}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A folder, device, pipe or socket.
+    #[error("{path:?} is not a regular file")]
+    NotRegular {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Larger than [`Options::max_file_size`](crate::Options::max_file_size).
+    #[error("{path:?} has {size} bytes, more than the limit of {limit}; raise the limit to use it")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// Not an ELF file, or a damaged one.
+    #[error("{path:?}: {what}")]
+    BadElf {
+        /// The file.
+        path: PathBuf,
+        /// What was expected and not found.
+        what: String,
+    },
+    /// The file is not the one that was profiled.
+    #[error(
+        "{path:?} is not the file that was profiled: its build id is {found}, expected {wanted}; give the original"
+    )]
+    WrongBuildId {
+        /// The file.
+        path: PathBuf,
+        /// Its build id in hex, or `none`.
+        found: String,
+        /// The build id in the profile, in hex.
+        wanted: String,
+    },
+    /// The file was deleted or replaced while it was in use, and the profile has no build id to know it by.
+    #[error(
+        "{path:?} was deleted while in use, and the profile has no build id to tell whether the file there now is it"
+    )]
+    Deleted {
+        /// The file, without the kernel's suffix.
+        path: PathBuf,
+    },
+    /// A separate debug file that does not belong to the module.
+    #[error(
+        "{path:?} does not belong to {module:?}: CRC-32 {found:08x}, expected {wanted:08x}; install the same version"
+    )]
+    WrongCrc {
+        /// The debug file.
+        path: PathBuf,
+        /// The module that links to it.
+        module: PathBuf,
+        /// CRC-32 of the debug file.
+        found: u32,
+        /// CRC-32 in the module's `.gnu_debuglink`.
+        wanted: u32,
+    },
+    /// Damaged debug information; what could be read was used.
+    #[error("{path:?}: damaged debug information: {what}")]
+    BadDwarf {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what is wrong there.
+        what: String,
+    },
+    /// More work or memory than a file of this size may need; the rest was left out.
+    #[error("{path:?}: {what}; the rest of its debug information was left out")]
+    Limit {
+        /// The file.
+        path: PathBuf,
+        /// The limit that was reached.
+        what: String,
+    },
+}

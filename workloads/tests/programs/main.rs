@@ -1,0 +1,6 @@
+//! The real programs, run as a user or another test would run them.
+
+mod churn;
+mod cxx;
+mod leaky;
+mod support;
