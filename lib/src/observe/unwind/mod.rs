@@ -3,8 +3,10 @@
 //! # What it promises
 //! * It allocates nothing, takes no lock, keeps `errno` and, once a thread's stack is known, makes no system call. It can be
 //!   called from inside `malloc` at any moment, also in a signal handler and in a forked child.
-//! * It never faults. Stack memory is read only inside a range that was found readable ([`stack`]), tables only inside
-//!   their module ([`cursor`]). A table that lies, a stale rule or a smashed stack gives a short or wrong list of frames.
+//! * It does not fault. Stack memory is read only inside a range that was found readable, tables only inside their module
+//!   ([`cursor`]). A table that lies, a stale rule or a smashed stack gives a short or wrong list of frames. Two gaps of a
+//!   microsecond remain for walks gone astray, while another thread unmaps what they look at: [`stack`] and [`module`]
+//!   describe them.
 //! * It says how the walk ended ([`End`]), so that a stack cut short is never taken for a whole one.
 //! * It uses less than 1.5 KiB of stack.
 //!
@@ -81,7 +83,7 @@ pub(crate) struct Walk {
 /// All entries follow the rule for return addresses: look up `address - 1`. For a frame that a signal interrupted the
 /// address of the interrupted instruction plus one is written, so that the rule holds there too.
 ///
-/// `bounds` is what is known of the calling thread's stack; keep one per thread, beginning with [`StackBounds::new`].
+/// `bounds` is what is known of the calling thread's stack; keep one per thread, beginning with the default (or zero).
 ///
 /// # Safety
 /// The function that calls this must have unwind tables (the compiler's default on Linux, also with `panic = "abort"`).

@@ -1,4 +1,8 @@
 //! Which loaded module an address belongs to, without a lock.
+//!
+//! A module that a thread has a frame in is not unloaded, so its tables can be read in peace. What is not so safe: a number
+//! on the stack that is no return address at all, but looks like one, can lie in a module that another thread unloads in
+//! these very 100 ns. Only walks gone astray and [`foreign`](super::foreign) look such numbers up.
 
 use super::arch;
 use super::cursor::Window;
@@ -48,13 +52,13 @@ pub(super) fn find(address: usize) -> Option<Module> {
     let index = found.eh_frame.expose_provenance();
     let (mut start, mut end) = (found.map_start.expose_provenance(), found.map_end.expose_provenance());
     if !(start..end).contains(&index) {
-        // SAFETY: the loader's own structure, for a module that has a frame and so stays loaded.
+        // SAFETY: the loader's own structure, for a module that stays loaded (see above).
         let bias = unsafe { *found.link_map };
         // Without unwind tables the window is empty, so that nothing will be found in it.
         (start, end) = program_segment(index, bias).unwrap_or((index, index));
     }
-    // SAFETY: window invariant. A thread has a frame in this module, so it stays mapped; its tables are read-only and
-    // refer to each other and to nothing else unless the file is broken.
+    // SAFETY: window invariant. The module stays mapped (see above); its tables are read-only and refer to each other and to
+    // nothing else unless the file is broken.
     let window = unsafe { Window::new(start, end) };
     Some(Module { window, index })
 }

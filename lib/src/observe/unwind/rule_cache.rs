@@ -61,8 +61,8 @@ pub(super) fn put(pc: usize, rule: Packed) {
 
 /// Forget all rules. To be called after a module was unloaded (`dlclose` returned): another may come to the same addresses.
 ///
-/// Nothing that was in flight can bring an old rule back: a rule is only ever put in for a frame that its thread is in, and
-/// a module that a thread has a frame in is not unloaded. Rules that are out of date because this was not called, or not
+/// What was in flight does not bring old rules back: rules are put in for frames that their thread is in, and a module that
+/// a thread has a frame in is not unloaded. Rules that are out of date all the same, because this was not called, or not
 /// yet, give wrong frames but no wild reads: each read of a walk is checked by itself.
 ///
 /// Costs about 10 us, takes no lock and may be called at any moment.

@@ -23,7 +23,9 @@ const MOST_MOVES: u32 = 16;
 
 /// What is known of one thread's own stack. It belongs to the thread: two walks may not use it at once. It need not be
 /// reset when another thread takes it over, as it is not believed when the thread's stack ends elsewhere.
-#[derive(Debug)]
+///
+/// Memory that is all zero is a valid value: nothing is known yet.
+#[derive(Debug, Default)]
 pub(crate) struct StackBounds {
     /// Readable, `low..high`, where `high` is the end of the thread's stack. Empty when nothing is known.
     low: usize,
@@ -32,18 +34,12 @@ pub(crate) struct StackBounds {
     barrier: usize,
 }
 
+#[cfg(test)]
 impl StackBounds {
-    /// Nothing is known yet.
-    pub(crate) const fn new() -> StackBounds {
-        StackBounds { low: 0, high: 0, barrier: 0 }
-    }
-
-    #[cfg(test)]
     pub(super) fn of_range(low: usize, high: usize) -> StackBounds {
         StackBounds { low, high, barrier: 0 }
     }
 
-    #[cfg(test)]
     pub(super) fn range(&self) -> (usize, usize) {
         (self.low, self.high)
     }
@@ -67,7 +63,7 @@ impl<'a> Stack<'a> {
     pub(super) fn of_caller(sp: usize, bounds: &'a mut StackBounds) -> Stack<'a> {
         let (first, second) = arch::stack_tops();
         let is_known = bounds.low <= sp && sp < bounds.high && (bounds.high == first || bounds.high == second);
-        let (low, high) = (bounds.low, bounds.high);
+        let (low, high) = (page_of(sp), bounds.high);
         let mut stack = Stack { low, high, may_grow: false, pages_left: MOST_PAGES, moves_left: MOST_MOVES, bounds };
         if !is_known {
             stack.find(sp);

@@ -58,18 +58,18 @@ fn recurse(depth: usize, bounds: &mut StackBounds) -> usize {
 
 #[test]
 fn finds_what_libgcc_finds() {
-    let mut bounds = StackBounds::new();
+    let mut bounds = StackBounds::default();
     let shallow = compare(&mut bounds);
     for depth in 0..100 {
         assert_eq!(recurse(depth, &mut bounds), shallow + depth + 1);
     }
-    thread::spawn(|| recurse(50, &mut StackBounds::new())).join().unwrap();
+    thread::spawn(|| recurse(50, &mut StackBounds::default())).join().unwrap();
 }
 
 #[test]
 fn the_first_frame_is_the_callers_caller() {
     let mut out = [0; 4];
-    let walk = sample(&mut out, &mut StackBounds::new());
+    let walk = sample(&mut out, &mut StackBounds::default());
     let function = the_first_frame_is_the_callers_caller as fn() as usize;
     assert_eq!(walk.end, End::DepthLimit);
     assert!(out[0] > function && out[0] < function + 4096, "{:#x} is not near {function:#x}", out[0]);
@@ -77,7 +77,7 @@ fn the_first_frame_is_the_callers_caller() {
 
 #[test]
 fn a_full_list_is_only_cut_when_there_is_more() {
-    let mut bounds = StackBounds::new();
+    let mut bounds = StackBounds::default();
     let mut out = [0; 256];
     let whole = sample(&mut out, &mut bounds).frames;
     assert_eq!(sample(&mut out[..whole], &mut bounds), Walk { frames: whole, end: End::Complete });
@@ -90,7 +90,7 @@ fn a_full_list_is_only_cut_when_there_is_more() {
 fn errno_is_kept() {
     // SAFETY: the C library's own variable of this thread.
     unsafe { *__errno_location() = 4711 };
-    sample(&mut [0; 64], &mut StackBounds::new());
+    sample(&mut [0; 64], &mut StackBounds::default());
     // SAFETY: as above.
     assert_eq!(unsafe { *__errno_location() }, 4711);
 }
@@ -116,7 +116,7 @@ fn on_stack(top: usize, function: extern "C" fn(*mut c_void), argument: *mut c_v
 
 extern "C" fn sample_there(walk: *mut c_void) {
     let mut out = [0; 16];
-    let found = sample(&mut out, &mut StackBounds::new());
+    let found = sample(&mut out, &mut StackBounds::default());
     // SAFETY: the caller passes room for an optional walk.
     unsafe { *walk.cast::<Option<Walk>>() = Some(found) };
 }

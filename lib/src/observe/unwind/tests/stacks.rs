@@ -30,7 +30,7 @@ fn the_kernel_knows_what_can_be_read() {
 #[test]
 fn a_threads_own_stack_is_known_and_remembered() {
     thread::spawn(|| {
-        let mut bounds = StackBounds::new();
+        let mut bounds = StackBounds::default();
         let sp = here();
         let mut stack = Stack::of_caller(sp, &mut bounds);
         assert!(stack.holds(sp) && stack.read(sp).is_some());
@@ -73,7 +73,7 @@ fn anothers_bounds_are_not_believed() {
 #[test]
 fn an_unknown_stack_ends_where_it_cannot_be_read() {
     let memory = Guarded::new(8);
-    let mut bounds = StackBounds::new();
+    let mut bounds = StackBounds::default();
     let sp = memory.start() + PAGE + 512;
     let mut stack = Stack::of_caller(sp, &mut bounds);
     assert!(stack.read(sp).is_some());
@@ -88,7 +88,7 @@ fn an_unknown_stack_ends_where_it_cannot_be_read() {
 #[test]
 fn a_walk_can_move_to_another_stack_and_back() {
     let memory = Guarded::new(2);
-    let mut bounds = StackBounds::new();
+    let mut bounds = StackBounds::default();
     let sp = here();
     let mut stack = Stack::of_caller(sp, &mut bounds);
     assert!(stack.move_to(memory.start() + 64));
