@@ -30,6 +30,7 @@ core::arch::global_asm!(
 );
 
 /// Nothing here panics on purpose; if a check fails, memory can no longer be trusted.
+#[cfg(not(test))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     unsafe extern "C" {

@@ -48,7 +48,8 @@ pub(crate) enum ListState {
     Listed = 2,
 }
 
-/// Metadata of one slice. Only the first slice of a run carries it.
+/// Metadata of one slice. Only the first slice of a run carries it, but for `owner` and `first`, which all slices of a slab
+/// have.
 ///
 /// Fields without a word of their own are guarded by the lock of the owning heap (slabs), by the arena's lock (free
 /// spans), or belong to whoever holds the block (spans).
@@ -83,7 +84,9 @@ pub(crate) struct Slice {
     head: AtomicU32,
     /// Sampled slabs: one record per block.
     pub(crate) records: *mut u8,
-    _pad2: u64,
+    /// First slice of the run that this slice is in; kept up to date in slabs and at the start of spans.
+    pub(crate) first: u32,
+    _pad2: u32,
     /// One bit per block, set = free. The truth about the slab. Spans keep their sample record here.
     pub(crate) bitmap: [AtomicU64; BITMAP_WORDS],
 }

@@ -43,6 +43,50 @@ pub(crate) fn free(index: usize, clean: bool) {
     LOCK.unlock();
 }
 
+/// Make a run of the caller's longer, to `slices` slices, if what follows it is free. False: it is as it was.
+pub(crate) unsafe fn extend(run: usize, slices: usize) -> bool {
+    LOCK.lock();
+    // SAFETY: the lock is held, and the run is the caller's.
+    let extended = unsafe { extend_locked(run, slices) };
+    LOCK.unlock();
+    extended
+}
+
+unsafe fn extend_locked(run: usize, slices: usize) -> bool {
+    // SAFETY: the lock is held.
+    unsafe {
+        let Some((kind, length)) = (*slice(run)).run() else { return false };
+        let (after, end) = (run + length, END.load(Relaxed));
+        let mut free = 0;
+        if after < end {
+            match (*slice(after)).run() {
+                Some((Kind::Free, n)) => free = n,
+                _ => return false,
+            }
+        }
+        if slices > length + free {
+            // Only at the end of the window can more be had.
+            if after + free != end || !map_to(run + slices) {
+                return false;
+            }
+        }
+        if free != 0 {
+            unlink(after, free);
+            if length + free > slices {
+                release(run + slices, length + free - slices, (*slice(after)).clean);
+            }
+        }
+        (*slice(run)).clean = false;
+        (*slice(run)).set_run(kind, slices); // commit
+        if free != 0 {
+            (*slice(after)).clear_run();
+        }
+        compiler_fence(SeqCst);
+        END.store(end.max(run + slices), Release);
+        true
+    }
+}
+
 unsafe fn allocate_locked(slices: usize, alignment: usize) -> Option<usize> {
     // SAFETY: the lock is held; every index is the head of a run.
     unsafe {
@@ -226,9 +270,9 @@ pub(crate) fn repair() {
     for bin in &BINS {
         bin.store(0, Relaxed);
     }
-    // SAFETY: one thread; the chain of heads is valid at every instant.
     walk(|run, kind| {
         if kind == Kind::Free {
+            // SAFETY: one thread; the chain of heads is valid at every instant.
             unsafe { link(run, (*slice(run)).length()) }
         }
     });

@@ -2,7 +2,7 @@
 
 use super::classes::{CLASSES, SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
 use super::magazine::MAGAZINE_SHIFT;
-use super::{Heap, child, emergency, interval, refill, sampled, span, thread};
+use super::{Heap, child, emergency, interval, refill, release, sampled, span, thread};
 use crate::arena;
 use crate::os::libc;
 
@@ -156,7 +156,8 @@ pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
     // SAFETY: the block has at least `size` bytes.
     unsafe {
         let block = allocate(size);
-        if !block.is_null() && !(size > SLAB_MAX && span::reads_zero(block)) {
+        let fresh = size > SLAB_MAX && span::reads_zero(block);
+        if !block.is_null() && !fresh {
             block.write_bytes(0, size);
         }
         block
@@ -165,43 +166,29 @@ pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
 
 /// Like `realloc`, except that a size of 0 gives a block of the least size. On failure null, and the block is kept.
 pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> *mut u8 {
-    if block.is_null() {
-        // SAFETY: no block to keep.
-        return unsafe { allocate(size) };
-    }
-    // SAFETY: the caller owns the block.
-    unsafe {
-        let usable = super::release::usable_size(block);
-        if size <= usable && size >= usable / 2 && size != 0 {
-            super::release::resized(block, size);
-            return block;
-        }
-        let moved = allocate(size);
-        if !moved.is_null() {
-            moved.copy_from_nonoverlapping(block, size.min(usable));
-            super::release::release(block);
-        }
-        moved
-    }
+    // SAFETY: as the caller vouches; 16 is the alignment of every block.
+    unsafe { reallocate_aligned(block, size, 16) }
 }
 
-/// [`reallocate`] that keeps an alignment.
+/// [`reallocate`] that keeps an alignment, a power of two.
 pub(crate) unsafe fn reallocate_aligned(block: *mut u8, size: usize, alignment: usize) -> *mut u8 {
-    if alignment <= 16 || block.is_null() {
-        // SAFETY: as the caller vouches.
-        return unsafe { if block.is_null() { allocate_aligned(size, alignment) } else { reallocate(block, size) } };
-    }
-    // SAFETY: the caller owns the block.
+    // SAFETY: the caller owns the block, if there is one.
     unsafe {
-        let usable = super::release::usable_size(block);
-        if size <= usable && size >= usable / 2 && size != 0 && (block as usize).is_multiple_of(alignment) {
-            super::release::resized(block, size);
+        if block.is_null() {
+            return allocate_aligned(size, alignment);
+        }
+        let usable = release::usable_size(block);
+        let fits = size <= usable && size >= usable / 2 && size != 0;
+        if (block as usize).is_multiple_of(alignment)
+            && (fits || (size > usable && usable > SLAB_MAX && span::extend(block, size)))
+        {
+            release::resized(block, size);
             return block;
         }
         let moved = allocate_aligned(size, alignment);
         if !moved.is_null() {
             moved.copy_from_nonoverlapping(block, size.min(usable));
-            super::release::release(block);
+            release::release(block);
         }
         moved
     }

@@ -47,8 +47,8 @@ pub(crate) fn start(rate: u64, seed: u64) {
     }
     RATE.store(rate, Relaxed);
     SEED.store(seed, Relaxed);
-    for class in 1..CLASSES {
-        RATE_BY_SIZE[class].store((rate as f64 / class_size(class) as f64).to_bits(), Relaxed);
+    for (class, rate_by_size) in RATE_BY_SIZE.iter().enumerate().skip(1) {
+        rate_by_size.store((rate as f64 / class_size(class) as f64).to_bits(), Relaxed);
     }
     // The epoch first, then the poison under each lock: an owner that read the old epoch under its lock is poisoned
     // afterwards, so none misses the start.

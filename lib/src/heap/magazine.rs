@@ -209,12 +209,10 @@ impl ClassState {
     /// Exchange an empty alloc stack with the free stack.
     pub(crate) fn swap(&mut self, m: &Magazine) {
         debug_assert!(self.is_empty(m));
-        let emptied = self.alloc_base;
-        self.alloc_base = self.free_base;
-        self.free_base = emptied;
+        core::mem::swap(&mut self.alloc_base, &mut self.free_base);
         self.real_bottom = self.alloc_base;
         self.set_top(m, m.free_top.load(Relaxed));
-        self.set_free_top(m, emptied);
+        self.set_free_top(m, self.free_base);
     }
 
     /// The slots of an empty alloc stack, to be filled from the far end down so that pops ascend in address order.

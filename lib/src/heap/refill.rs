@@ -56,9 +56,9 @@ unsafe fn put_own(heap: *mut Heap, blocks: *const usize, count: usize, rest: *mu
         // SAFETY: the caller's arrays; whoever holds a block may read its slab's owner (H2).
         unsafe {
             let block = *blocks.add(i);
-            let index = slice_index(block);
-            if core::ptr::eq((*slice(index)).owner.load(Relaxed), heap.cast()) {
-                slab::put(heap, index, block);
+            let member = slice(slice_index(block));
+            if core::ptr::eq((*member).owner.load(Relaxed), heap.cast()) {
+                slab::put(heap, (*member).first as usize, block);
             } else {
                 *rest.add(left) = block;
                 left += 1;

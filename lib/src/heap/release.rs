@@ -84,21 +84,26 @@ unsafe fn make_room(heap: *mut Heap, class: usize) {
 unsafe fn release_special(index: usize, block: *mut u8) {
     // SAFETY: the slice has metadata if it was ever handed out; a run that is neither kind is not a block.
     unsafe {
-        match kind_of(index) {
-            Some(Kind::Span) => span::release(index, block),
-            Some(Kind::Sampled) => release(sampled::release(index, block)),
+        match run_of(index) {
+            Some((Kind::Span, first)) => span::release(first, block),
+            Some((Kind::Sampled, first)) => release(sampled::release(first, block)),
             _ => misuse(block as usize, false),
         }
     }
 }
 
-/// Kind of the run that starts at a slice; `None` inside runs and where nothing was ever handed out.
-fn kind_of(index: usize) -> Option<Kind> {
+/// Kind and first slice of the run that a slice is in, as far as blocks have ever been there.
+fn run_of(index: usize) -> Option<(Kind, usize)> {
     if !arena::is_described(index) {
         return None;
     }
     // SAFETY: described slices have metadata.
-    unsafe { (*slice(index)).run().map(|(kind, _)| kind) }
+    unsafe {
+        let first = (*slice(index)).first as usize;
+        (arena::is_described(first) && first <= index).then_some(())?;
+        let (kind, length) = (*slice(first)).run()?;
+        (index - first < length).then_some((kind, first))
+    }
 }
 
 /// Bytes of a block that may be used; 0 for null.
@@ -117,9 +122,9 @@ pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
         if offset != 0 {
             return class_size(offset >> MAGAZINE_SHIFT);
         }
-        match kind_of(index) {
-            Some(Kind::Span) => (*slice(index)).length() * arena::SLICE,
-            Some(Kind::Sampled) => (*slice(index)).block_size as usize,
+        match run_of(index) {
+            Some((Kind::Span, first)) => (*slice(first)).length() * arena::SLICE,
+            Some((Kind::Sampled, first)) => (*slice(first)).block_size as usize,
             _ => misuse(block as usize, false),
         }
     }
@@ -156,9 +161,9 @@ pub(super) unsafe fn resized(block: *mut u8, size: usize) {
         if *class_entry(index) != 0 {
             return;
         }
-        match kind_of(index) {
-            Some(Kind::Span) => sampled::resize(span::record(index), size),
-            Some(Kind::Sampled) => sampled::resize(sampled::record_of(index, block), size),
+        match run_of(index) {
+            Some((Kind::Span, first)) => sampled::resize(span::record(first), size),
+            Some((Kind::Sampled, first)) => sampled::resize(sampled::record_of(first, block), size),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@
 //! so frees of ordinary blocks pay nothing. Freeing it frees the parked block in the ordinary way: stacks evolve exactly
 //! as without sampling, and exact counts need no special case. The price is one untouched block per live sample.
 
-use super::classes::{CLASSES, class_size};
+use super::classes::{CLASSES, class_size, slab_slices};
 use super::events::Hooks;
 use super::{Heap, release, slab};
 use crate::arena::{self, Kind, Slice, address_of, slice};
@@ -110,8 +110,8 @@ pub(super) unsafe fn resize(record: *mut Record, requested: usize) {
 unsafe fn bit_of(index: usize, block: *mut u8) -> usize {
     // SAFETY: geometry of a slab with blocks out does not change.
     let slab = unsafe { &*slice(index) };
-    let offset = block as usize & (arena::SLICE - 1);
-    let bit = (offset as u64 * slab.reciprocal as u64 >> 32) as usize;
+    let offset = block as usize - address_of(index);
+    let bit = ((offset as u64 * slab.reciprocal as u64) >> 32) as usize;
     if bit * slab.block_size as usize != offset {
         release::misuse(block as usize, false);
     }
@@ -138,7 +138,7 @@ unsafe fn take(class: usize) -> Option<(usize, usize)> {
             }
             (*slice(index)).records = records;
             (*slice(index)).next = 0;
-            (*slice(index)).set_run(Kind::Sampled, 1);
+            (*slice(index)).set_run(Kind::Sampled, slab_slices(class));
         }
         list.store(index as u32, Relaxed);
     }

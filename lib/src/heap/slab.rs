@@ -1,11 +1,11 @@
-//! Slabs: 64 KiB of blocks of one class, whose free blocks are bits in memory apart.
+//! Slabs: 64 KiB of blocks of one class (more for blocks above 16 KiB), whose free blocks are bits in memory apart.
 //!
 //! All functions but [`create`] want the lock of the slab's heap held.
 
-use super::classes::class_size;
+use super::classes::{class_size, slab_slices};
 use super::magazine::MAGAZINE_SHIFT;
 use super::{Heap, release};
-use crate::arena::{self, Kind, ListState, SLICE, Slice, address_of, class_entry, slice};
+use crate::arena::{self, BITMAP_WORDS, Kind, ListState, SLICE, Slice, address_of, class_entry, slice};
 use core::sync::atomic::Ordering::*;
 
 /// `trigger` of a slab that no returned block sets off.
@@ -29,16 +29,17 @@ impl SlabLists {
     pub(crate) const NONE: Self = SlabLists { current: 0, listed: 0, empty: 0 };
 }
 
-/// ceil(2^32 / size): see [`Slice::reciprocal`]. Exact for every offset in a slice (tested).
+/// ceil(2^32 / size): see [`Slice::reciprocal`]. Exact for the start of every block (tested).
 pub(crate) const fn reciprocal(size: usize) -> u32 {
     ((1u64 << 32) / size as u64 + 1) as u32
 }
 
 /// A slab of blocks of `class`, all free. Any thread; needs no lock of a heap.
 pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize> {
-    let index = arena::allocate(1, 1)?;
+    let slices = slab_slices(class);
+    let index = arena::allocate(slices, slices)?;
     let size = class_size(class);
-    let blocks = SLICE / size;
+    let blocks = slices * SLICE / size;
     // SAFETY: the run is in transit: ours alone.
     unsafe {
         let slab = &mut *slice(index);
@@ -56,11 +57,23 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
             slab.bitmap[word].store(if left >= 64 { !0 } else { (1 << left) - 1 }, Relaxed);
         }
         // A sampled slab is special: its class map entry sends `free` to the slow path.
-        class_entry(index).write(if kind == Kind::Slab { (class << MAGAZINE_SHIFT) as u16 } else { 0 });
-        slab.owner.store(owner.cast(), Release);
-        slab.set_run(kind, 1);
+        let entry = if kind == Kind::Slab { (class << MAGAZINE_SHIFT) as u16 } else { 0 };
+        set_members(index, slices, owner, entry);
+        slab.set_run(kind, slices);
     }
     Some(index)
+}
+
+/// What each slice of a slab says.
+unsafe fn set_members(index: usize, slices: usize, owner: *mut Heap, entry: u16) {
+    for member in index..index + slices {
+        // SAFETY: the caller owns the run.
+        unsafe {
+            class_entry(member).write(entry);
+            (*slice(member)).first = index as u32;
+            (*slice(member)).owner.store(owner.cast(), Release);
+        }
+    }
 }
 
 /// The slab to take blocks from: the current one, else a listed one, else (if `fresh`) a new one.
@@ -139,14 +152,14 @@ fn prefetch_write(block: usize) {
     unsafe { core::arch::asm!("prefetchw [{}]", in(reg) block, options(nostack, preserves_flags, readonly)) };
 }
 
-/// Mark a block free.
+/// Mark a block free. `index` is the first slice of its slab.
 #[inline(always)]
 pub(super) unsafe fn put(heap: *mut Heap, index: usize, block: usize) {
     // SAFETY: H1.
     let slab = unsafe { &mut *slice(index) };
-    let offset = block & (SLICE - 1);
-    let bit = (offset as u64 * slab.reciprocal as u64 >> 32) as usize;
-    let word = &slab.bitmap[bit / 64];
+    let offset = block - address_of(index);
+    let bit = ((offset as u64 * slab.reciprocal as u64) >> 32) as usize;
+    let word = &slab.bitmap[bit / 64 % BITMAP_WORDS];
     let (old, mask) = (word.load(Relaxed), 1u64 << (bit % 64));
     if old & mask != 0 || bit * slab.block_size as usize != offset {
         release::misuse(block, old & mask != 0);
@@ -180,9 +193,9 @@ unsafe fn returned(heap: *mut Heap, index: usize, slab: &mut Slice) {
     // SAFETY: H2: every block is here, so nobody else can know the slab.
     unsafe {
         unlist(lists, index);
-        class_entry(index).write(0);
-        slab.owner.store(core::ptr::null_mut(), Release);
-        slab.set_run(Kind::Transit, 1);
+        let slices = slab.length();
+        set_members(index, slices, core::ptr::null_mut(), 0);
+        slab.set_run(Kind::Transit, slices);
         arena::free(index, false);
     }
 }

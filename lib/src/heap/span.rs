@@ -3,6 +3,10 @@
 use super::sampled::{self, Record};
 use super::{Heap, allocate, child, emergency, interval, release, statistics, thread};
 use crate::arena::{self, Kind, SLICE, address_of, class_entry, slice, slice_index};
+use crate::os;
+
+/// Spans of this size go back to the operating system when they are freed, in bytes.
+const RETURNED_AT_ONCE: usize = 32 << 20;
 
 /// A block of at least `size` bytes whose address is a multiple of `alignment` (a power of two) and of 64 KiB.
 pub(crate) fn allocate(size: usize, alignment: usize) -> *mut u8 {
@@ -23,6 +27,7 @@ pub(crate) fn allocate(size: usize, alignment: usize) -> *mut u8 {
     // SAFETY: the run is in transit: ours alone.
     unsafe {
         class_entry(index).write(0);
+        (*slice(index)).first = index as u32;
         (*record(index)).site = 0;
         (*slice(index)).set_run(Kind::Span, slices);
         statistics::span_allocated(slices * SLICE);
@@ -59,7 +64,9 @@ pub(super) unsafe fn release(index: usize, block: *mut u8) {
         let slices = (*slice(index)).length();
         statistics::span_freed(slices * SLICE);
         (*slice(index)).set_run(Kind::Transit, slices);
-        arena::free(index, false);
+        // Memory of this size costs more to keep than to fault in again.
+        let clean = slices * SLICE >= RETURNED_AT_ONCE && os::discard(block, slices * SLICE);
+        arena::free(index, clean);
     }
 }
 
@@ -74,4 +81,31 @@ pub(super) unsafe fn reads_zero(block: *mut u8) -> bool {
     let index = slice_index(block as usize);
     // SAFETY: the caller has just got the block.
     index < arena::SLICES && unsafe { (*slice(index)).kind() == Kind::Span && (*slice(index)).clean }
+}
+
+/// Make a span larger where it is, if the memory behind it is free. Counted and sampled as a free and a new allocation are.
+pub(super) unsafe fn extend(block: *mut u8, size: usize) -> bool {
+    if size > isize::MAX as usize || arena::is_busy_here() || sampled::is_busy_here() {
+        return false;
+    }
+    let Some(lease) = thread::lease(thread::current()) else { return false };
+    let index = slice_index(block as usize);
+    // SAFETY: the caller holds the block.
+    unsafe {
+        let before = (*slice(index)).length();
+        let slices = size.div_ceil(SLICE);
+        if !arena::extend(index, slices) {
+            return false;
+        }
+        statistics::span_freed(before * SLICE);
+        statistics::span_allocated(slices * SLICE);
+        if (*record(index)).site != 0 {
+            sampled::forget(record(index));
+        }
+        let epoch = interval::epoch();
+        if interval::is_on(epoch) {
+            sample(lease.heap, index, slices * SLICE, size, epoch);
+        }
+        true
+    }
 }

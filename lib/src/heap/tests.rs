@@ -227,10 +227,12 @@ fn estimate(size: usize, rate: u64) -> (f64, f64) {
 }
 
 fn block_size(size: usize) -> usize {
-    match size {
-        ..=SMALL_MAX => class_size(small_class(size)),
-        ..=SLAB_MAX => class_size(medium_class(size)),
-        _ => size.next_multiple_of(64 * 1024),
+    if size <= SMALL_MAX {
+        class_size(small_class(size))
+    } else if size <= SLAB_MAX {
+        class_size(medium_class(size))
+    } else {
+        size.next_multiple_of(64 * 1024)
     }
 }
 
@@ -334,6 +336,7 @@ fn a_seed_repeats() {
         let blocks: Vec<_> = (0..5000).map(|i| unsafe { allocate(16 * (1 + i % 60)) }).collect();
         let result: Vec<_> = (1..=60).map(|class| profiler::sampled_of_size(class * 16)).collect();
         profiler::stop();
+        // SAFETY: as above.
         blocks.into_iter().for_each(|block| unsafe { release(block) });
         result
     };

@@ -4,14 +4,18 @@ use super::sites::{self, Key};
 use super::unwind::{self, StackBounds};
 use crate::heap::sampled::Record;
 use crate::heap::{Heap, SCRATCH, interval};
+use crate::os;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// The most frames of a stack that are kept.
-pub(crate) const MOST_FRAMES: usize = (SCRATCH - size_of::<StackBounds>()) / size_of::<usize>();
+pub(crate) const MOST_FRAMES: usize = (SCRATCH - size_of::<StackBounds>()) / size_of::<usize>() - 1;
 
 /// What a thread needs to walk its stack; lies in its heap's scratch memory, and is valid when all zero.
 #[repr(C)]
 struct Walker {
+    /// The thread that is at it: a signal handler that allocates in between must keep out. Another thread's id is that of one
+    /// that vanished in a fork.
+    active: AtomicU64,
     bounds: StackBounds,
     frames: [usize; MOST_FRAMES],
 }
@@ -80,23 +84,35 @@ pub(crate) unsafe fn sampled(heap: *mut Heap, block_size: usize, requested: usiz
     if epoch != interval::epoch() {
         return 0; // stopped or started anew meanwhile
     }
-    // SAFETY: the scratch memory belongs to this thread, is large enough, aligned, and valid when zero. A signal handler that
-    // samples in between at worst mixes two stacks.
-    let walker = unsafe { &mut *Heap::scratch(heap).cast::<Walker>() };
-    let room = DEPTH.load(Relaxed);
-    // SAFETY: this function has unwind tables.
-    let walk = unsafe { unwind::capture(&mut walker.frames[..room], &mut walker.bounds) };
-    let frames = &walker.frames[..walk.frames];
-    let own = frames.iter().take_while(|&&frame| is_own(frame)).count();
-    let key = Key { frames: &frames[own..], block_size: block_size as u64, end: walk.end, epoch };
-    let Some((number, site)) = sites::intern(&key).and_then(|number| Some((number, sites::site(number)?))) else {
+    let walker = Heap::scratch(heap).cast::<Walker>();
+    // SAFETY: the scratch memory belongs to this thread, is large enough, aligned, and valid when zero.
+    let active = unsafe { &(*walker).active };
+    if active.swap(os::thread_id(), Relaxed) == os::thread_id() {
+        DROPPED.fetch_add(1, Relaxed);
+        return 0;
+    }
+    // SAFETY: as above, and `active` keeps others out.
+    let number = unsafe { find_site(&mut *walker, block_size as u64, epoch) };
+    active.store(0, Release);
+    let Some(site) = number.and_then(sites::site) else {
         DROPPED.fetch_add(1, Relaxed);
         return 0;
     };
     site.live.fetch_add(1, Relaxed);
     site.live_requested.fetch_add(requested as u64, Relaxed);
     site.allocated.fetch_add(1, Relaxed);
-    number
+    number.unwrap_or(0)
+}
+
+/// The site that allocates: the stack of the caller's caller without our own frames.
+#[inline(always)]
+unsafe fn find_site(walker: &mut Walker, block_size: u64, epoch: u32) -> Option<u32> {
+    let room = DEPTH.load(Relaxed);
+    // SAFETY: this function has unwind tables.
+    let walk = unsafe { unwind::capture(&mut walker.frames[..room], &mut walker.bounds) };
+    let frames = &walker.frames[..walk.frames];
+    let own = frames.iter().take_while(|&&frame| is_own(frame)).count();
+    sites::intern(&Key { frames: &frames[own..], block_size, end: walk.end, epoch })
 }
 
 /// A sampled block is freed.

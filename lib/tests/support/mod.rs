@@ -1,4 +1,5 @@
 //! The real preload library under real programs.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

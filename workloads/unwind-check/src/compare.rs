@@ -26,7 +26,7 @@ static LISTS: Shared = Shared(UnsafeCell::new(Lists { ours: [0; DEPTH], theirs: 
 static LOCK: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static BOUNDS: RefCell<StackBounds> = const { RefCell::new(StackBounds::new()) };
+    static BOUNDS: RefCell<StackBounds> = RefCell::default();
 }
 
 /// Compare the two unwinders at the caller's stack, unless another thread is at it (or this one: libgcc may allocate).

@@ -9,6 +9,7 @@ const MAP_ANONYMOUS: usize = 0x20;
 /// Do not account memory that is never touched (ignored under `overcommit_memory=2`).
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
+const MADV_DONTNEED: usize = 4;
 const MADV_WIPEONFORK: usize = 18;
 const NO_FILE: usize = usize::MAX;
 
@@ -59,4 +60,10 @@ pub(crate) fn unmap(address: *mut u8, length: usize) {
 pub(crate) fn wipe_on_fork(address: *mut u8, length: usize) -> bool {
     // SAFETY: the advice concerns children only, and the range is the caller's.
     unsafe { syscall(MADVISE, [address as usize, length, MADV_WIPEONFORK, 0, 0, 0]) == 0 }
+}
+
+/// Give the memory of a range back; it reads zero from then on. False when the kernel refuses: then nothing has changed.
+pub(crate) fn discard(address: *mut u8, length: usize) -> bool {
+    // SAFETY: callers pass ranges that nobody uses.
+    unsafe { syscall(MADVISE, [address as usize, length, MADV_DONTNEED, 0, 0, 0]) == 0 }
 }
