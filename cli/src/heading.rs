@@ -29,7 +29,8 @@ pub(crate) fn total(profile: &Profile, metric: Metric, total: Sum) -> String {
         let known = counted.unwrap_or_else(|| format!("most likely less than {}", bytes(rate.saturating_mul(3))));
         return format!("{word}: no samples, at one per {}; {known}", bytes(rate));
     }
-    let amount = format!("{}{} in {} blocks", bytes(total.bytes), error(profile, total), count(total.blocks));
+    let noun = if total.blocks == 1 { "block" } else { "blocks" };
+    let amount = format!("{}{} in {} {noun}", bytes(total.bytes), error(profile, total), count(total.blocks));
     let counted = counted.map(|counted| format!("; {counted}")).unwrap_or_default();
     format!("{word}: {amount}; {}{counted}", basis(profile, metric))
 }

@@ -86,9 +86,11 @@ fn private_names(hash: &str) -> [String; 2] {
 
 fn unpack_into(folder: &Path, mode: u32) -> anyhow::Result<PathBuf> {
     ensure!(loadable_by_name(folder), "the dynamic loader splits LD_PRELOAD at spaces and colons, and expands `$`");
+    // Asked of what exists, so that nothing is left where it is of no use.
+    let existing = folder.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(folder);
+    ensure!(!files::mount_of(existing)?.noexec, "is mounted noexec, so no library can be loaded from there");
     DirBuilder::new().recursive(true).mode(mode).create(folder).context("cannot be made")?;
     check_owned_folder(folder)?;
-    ensure!(!files::mount_of(folder)?.noexec, "is mounted noexec, so no library can be loaded from there");
     let path = folder.join(FILE_NAME);
     if holds_the_library(&path)? {
         return Ok(path);

@@ -176,12 +176,12 @@ impl Recording {
         dumps
     }
 
-    /// Takes away a recording in which no process wrote a profile. Anything unknown in it is left alone.
+    /// Takes away a recording in which nothing was captured. Anything unknown in it is left alone.
     pub(crate) fn remove(self) {
         for (_, folder) in self.process_folders() {
-            // What is left of a dump that was never finished.
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                if entry.path().extension() == Some(OsStr::new("tmp")) {
+                // An empty profile, or what is left of one that was never finished.
+                if entry.file_name() == DUMP || entry.path().extension() == Some(OsStr::new("tmp")) {
                     let _ = fs::remove_file(entry.path());
                 }
             }

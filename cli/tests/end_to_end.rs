@@ -158,6 +158,18 @@ fn a_program_that_loses_the_library_is_noticed_while_it_runs() {
 }
 
 #[test]
+fn an_allocator_of_its_own_behind_a_launcher_is_named() {
+    let place = Place::new();
+    let source = "#include <stddef.h>\n#include <stdio.h>\nstatic char heap[1 << 20]; static size_t used;\n\
+         void *malloc(size_t n) { char *p = heap + used; used += (n + 15) & ~15ul; return p; }\n\
+         void free(void *p) { (void)p; }\nint main(void) { puts(\"ran\"); return malloc(9) == 0; }\n";
+    place.compile("own-malloc", source, &["-rdynamic", "-fno-builtin"]);
+    let ran = place.run(["run", "--", "env", "./own-malloc"]).exits(14).prints("ran");
+    ran.says("own-malloc has an allocator of its own");
+    assert_eq!(place.recordings(), [""; 0]);
+}
+
+#[test]
 fn children_are_followed_as_asked() {
     let place = Place::new();
     leaky(&place);

@@ -69,16 +69,3 @@ fn all_over_a_large_rust_program() {
     }
     assert!(compared > addresses.len() / 2, "only {compared} of {} addresses are in functions", addresses.len());
 }
-#[test]
-fn throwaway_libc() {
-    let libc = Path::new("/lib/x86_64-linux-gnu/libc.so.6");
-    let debug = Path::new("/usr/lib/debug/.build-id/93/ac61ec5a8eb1396f9fbd350e3169a558528a40.debug");
-    let text = std::fs::read_to_string("/tmp/rnd_libc").unwrap();
-    let addresses: Vec<u64> = text.lines().map(|l| u64::from_str_radix(l, 16).unwrap()).collect();
-    let ours = common::symbolize(libc, &addresses);
-    let (mut same, mut diff, mut shown) = (0, 0, 0);
-    for ((address, ours), theirs) in addresses.iter().zip(&ours).zip(second_opinion(debug, &addresses)) {
-        if told(ours) == theirs { same += 1; } else { diff += 1; shown += 1; if shown < 40 { println!("{address:#x}\n  {:?}\n  {theirs:?}", told(ours)); } }
-    }
-    println!("same {same} diff {diff}");
-}

@@ -101,7 +101,7 @@ pub(crate) fn flame(args: &FlameArgs, common: CommonArgs) -> Result<(), Failure>
 /// Draws a loaded profile into a file: what `mpp run` does at the end.
 ///
 /// # Errors
-/// As [`flame`].
+/// As [`flame()`].
 pub(crate) fn draw_into(path: &Path, loaded: &Loaded, view: &View, names: Names<'_>) -> Result<(), Failure> {
     let lines = lines(&loaded.profile, view, names);
     let result = draw(loaded, view, &lines, Layout { inverted: false, flip: false })?;

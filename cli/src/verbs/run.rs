@@ -37,7 +37,7 @@ Examples:
   mpp run --print-env                       the variables for a container file; runs nothing
 
 The standard streams, exit status, signals and terminal of the program are left alone. Its
-recording is a folder mpp-<name>-<pid>-<time> (the process id is that of mpp) with a profile of
+recording is a folder mpp-NAME-PID-TIME (the process id is that of mpp) with a profile of
 every process, written when it exits.
 
 Exit status: that of the program, 128+N if signal N ended it, 127 not found, 126 not executable,
@@ -54,7 +54,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = sample_rate, env = "MPP_SAMPLE")]
     #[arg(hide_env_values = true)]
     sample: u64,
-    /// The folder of the recording [default: mpp-<name>-<pid>-<time>]
+    /// The folder of the recording [default: mpp-NAME-PID-TIME]
     #[arg(short, long, value_name = "DIR", env = "MPP_RECORDING", hide_env_values = true)]
     output: Option<PathBuf>,
     /// Which processes write a profile
@@ -278,7 +278,12 @@ fn conclude(
         .and_then(|()| then(args, &recording, common));
     match reported {
         Ok(()) => Ok(status),
-        Err(failure) => replaces_success(failure),
+        Err(failure) => {
+            if failure.code == Code::NothingCaptured {
+                recording.remove();
+            }
+            replaces_success(failure)
+        }
     }
 }
 

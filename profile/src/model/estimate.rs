@@ -122,6 +122,8 @@ mod tests {
             let variance = p * estimate.blocks * estimate.blocks - 1.0;
             // What is recorded adds its variance with probability p.
             prop_assert!((p * estimate.blocks_variance - variance).abs() <= 1e-9 * (1.0 + variance));
+            let bytes_error = size as f64 * estimate.standard_error(Unit::Blocks);
+            prop_assert!((estimate.standard_error(Unit::Bytes) - bytes_error).abs() <= 1e-9 * bytes_error);
         }
 
         /// A simulated run: the error of the total is what its standard error says.

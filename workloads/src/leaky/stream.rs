@@ -67,7 +67,7 @@ pub(super) fn run(shares: &mut [Share], first_row: u64, seed: u64, chain: &Chain
         tally.blocks += made.blocks;
         tally.bytes += made.bytes;
         if keep {
-            tally.kept += 2;
+            tally.kept += 1;
             chain.keep(made, first_row + index as u64);
         } else if shares[index].site.afterlife == Afterlife::Mailbox {
             workers::post(made, random.next_u64());

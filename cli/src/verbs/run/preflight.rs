@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,9 @@ pub(crate) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<Target, Fai
     let found = find_program(program, path)?;
     let mut file = found.clone();
     for _ in 0..=MAX_SCRIPTS {
-        let head = executable_head(&file)?;
+        let Some(head) = executable_head(&file)? else {
+            return Ok(Target { program: found, is_go: false });
+        };
         let Some(interpreter) = interpreter_of(&head) else {
             let is_go = check_binary(&file, &head)?;
             return Ok(Target { program: found, is_go });
@@ -73,11 +75,11 @@ fn find_program(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failur
     forbidden.ok_or_else(|| Failure::new(Code::NotFound, format!("{}: command not found", program.display())))
 }
 
-/// The first bytes of a file that may be executed.
-fn executable_head(file: &Path) -> Result<Vec<u8>, Failure> {
+/// The first bytes of a file that may be executed; `None` if it may not be read, so that nothing is known about it.
+fn executable_head(file: &Path) -> Result<Option<Vec<u8>>, Failure> {
     let refuse = |code, why: &str| Err(Failure::new(code, format!("{}: {why}", file.display())));
     match fs::metadata(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             return refuse(Code::NotFound, "no such file or directory");
         }
         Err(error) => return refuse(Code::NotExecutable, &error.to_string()),
@@ -90,11 +92,9 @@ fn executable_head(file: &Path) -> Result<Vec<u8>, Failure> {
     }
     let mut head = Vec::new();
     match File::open(file).and_then(|opened| opened.take(SHEBANG_LENGTH).read_to_end(&mut head)) {
-        Ok(_) => Ok(head),
-        Err(error) => refuse(
-            Code::NothingCaptured,
-            &format!("may be executed but not read ({error}), so the kernel does not let a library into it"),
-        ),
+        Ok(_) => Ok(Some(head)),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
+        Err(error) => refuse(Code::NotExecutable, &error.to_string()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a run ends with: at most ten lines on stderr, and a flame graph in the recording.
 
+use std::fs::File;
 use std::path::Path;
 
 use mpp_profile::analysis::{Quality, Row, Table, View, Weights};
@@ -8,7 +9,7 @@ use mpp_profile::units::{bytes, percent};
 use mpp_profile::{Metric, Profile};
 
 use crate::args::{CommonArgs, InputArgs};
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::input::{self, Loaded};
 use crate::recording::{DUMP, Index, Process, Recording};
 use crate::selection::Names;
@@ -16,6 +17,7 @@ use crate::verbs::flame;
 use crate::{heading, message};
 
 use super::RunArgs;
+use super::elf::Elf;
 
 /// How many sites the summary names.
 const SITES: usize = 3;
@@ -53,7 +55,8 @@ pub(super) fn report(
     let from = InputArgs { input: Some(recording.folder.clone()), pid: None, all: false };
     let loaded = input::load(&from, &args.symbols, common)?;
     if loaded.profile.recorded(Metric::Live).objects == 0 && !loaded.profile.has_allocated() {
-        nothing_sampled(args, &loaded, index, &folder, is_go).iter().for_each(|line| message::note(common, line));
+        let lines = nothing_sampled(args, &loaded, index, &folder, is_go)?;
+        lines.iter().for_each(|line| message::note(common, line));
         return Ok(());
     }
     let view = View { metric: metric_to_show(&loaded.profile), ..View::default() };
@@ -117,32 +120,60 @@ fn other_processes(loaded: &Loaded, index: &Index) -> Option<String> {
     let largest = others.last()?;
     let sum = others.iter().filter_map(|process| process.live_bytes).fold(0, u64::saturating_add);
     let noun = if others.len() == 1 { "process" } else { "processes" };
+    if sum == 0 {
+        return Some(format!("not shown: {} other {noun}, in which nothing live was sampled", others.len()));
+    }
     let (name, pid) = (escaped(file_name(largest.exe.as_deref())), largest.pid);
     Some(format!("not shown: {} other {noun} with {}, most in {name} {pid}", others.len(), bytes(sum)))
 }
 
 /// A valid profile without a single sample.
-fn nothing_sampled(args: &RunArgs, loaded: &Loaded, index: &Index, folder: &Path, is_go: bool) -> Vec<String> {
-    let allocated = loaded.profile.comment("exact_allocated_bytes").and_then(|text| text.parse().ok());
-    let allocated = allocated.map(|sum: u64| format!(", which allocated {} in all", bytes(sum)));
+///
+/// # Errors
+/// If the program has an allocator of its own, and no other process was sampled either: then nothing was captured.
+fn nothing_sampled(
+    args: &RunArgs,
+    loaded: &Loaded,
+    index: &Index,
+    folder: &Path,
+    is_go: bool,
+) -> Result<Vec<String>, Failure> {
+    let allocated: Option<u64> = loaded.profile.comment("exact_allocated_bytes").and_then(|text| text.parse().ok());
+    let in_all = allocated.map(|sum| format!(", which allocated {} in all", bytes(sum))).unwrap_or_default();
     let executable = loaded.processes.as_ref().and_then(|processes| processes.executable.as_deref());
-    let name = escaped(file_name(executable));
-    let mut lines = vec![format!("no allocation was sampled in {name}{}", allocated.unwrap_or_default())];
-    // Then the program that matters may be one that this one started.
-    if let Some(largest) = others(loaded, index).last().filter(|process| process.live_bytes > Some(0)) {
+    let name = file_name(executable);
+    let mut lines = vec![format!("no allocation was sampled in {}{in_all}", escaped(name))];
+
+    let own_allocator = allocated == Some(0) && executable.is_some_and(exports_malloc);
+    let largest = others(loaded, index).into_iter().last().filter(|process| process.live_bytes > Some(0));
+    if own_allocator && largest.is_none() {
+        return Err(Failure::new(Code::NothingCaptured, format!("nothing captured: {name} {OWN_ALLOCATOR}")));
+    }
+    if own_allocator {
+        lines.push(format!("{} {OWN_ALLOCATOR}", escaped(name)));
+    } else if is_go {
+        let advice = "use Go's runtime/pprof";
+        lines.push(format!("this is a Go program, whose own heap does not go through malloc: {advice}"));
+    } else if largest.is_none() && args.sample > 1024 {
+        let rate = bytes(args.sample);
+        lines.push(format!("with one sample per {rate} a small heap can go unseen: try --sample 1KiB"));
+    }
+    // The program that matters may be one that this one started.
+    if let Some(largest) = largest {
         lines.extend(other_processes(loaded, index));
         lines.push(format!("next: mpp top {} --pid {}", shell_word(folder), largest.pid));
-        return lines;
-    }
-    lines.push(if is_go {
-        "this is a Go program, whose own heap does not go through malloc: use Go's runtime/pprof".to_owned()
-    } else if args.sample > 1024 {
-        format!("with one sample per {} a small heap can go unseen: try --sample 1KiB", bytes(args.sample))
     } else {
-        "a program with an allocator of its own, used under other names than malloc, goes unseen".to_owned()
-    });
-    lines.push(format!("the empty profile is in {}", folder.display()));
-    lines
+        lines.push(format!("the empty profile is in {}", folder.display()));
+    }
+    Ok(lines)
+}
+
+/// Why nothing comes from a program that the preflight could not know, because another one executed it.
+const OWN_ALLOCATOR: &str =
+    "has an allocator of its own linked in (it exports malloc, which takes precedence over a preload)";
+
+fn exports_malloc(executable: &str) -> bool {
+    File::open(executable).ok().and_then(|file| Elf::read(file).ok()).is_some_and(|elf| elf.exports_malloc)
 }
 
 fn file_name(path: Option<&str>) -> &str {

@@ -229,6 +229,17 @@ fn jemalloc_errors() {
 }
 
 #[test]
+fn a_stack_that_is_cut_off_in_the_last_line_is_an_error_even_if_the_sums_are_right() {
+    // Go's text has no mapping table whose absence would tell.
+    let text = "heap profile: 1: 8 [1: 8] @ heap/8192\n1: 8 [1: 8] @ 0x4b7990 0x437a72\n";
+    read(text.as_bytes(), "dump").unwrap();
+    for cut in 1.."0x437a72\n".len() {
+        let error = message(&text[..text.len() - cut]);
+        assert!(error.starts_with("dump:2: the file is cut off"), "{error}");
+    }
+}
+
+#[test]
 fn another_writers_sums_may_differ_if_the_mapping_table_is_there() {
     let text =
         "heap profile: 2: 8 [2: 8] @ heapprofile\n 1: 8 [1: 8] @ 0x0040b5db\n\nMAPPED_LIBRARIES:\nbuild=x\n1-2: /x";
