@@ -5,7 +5,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use common::{Place, Ran};
+use common::{Place, Ran, json};
 use serde_json::Value;
 
 /// Keeps 1000 blocks of 64 KiB (65,536,000 bytes) from one line, and makes some noise that it frees.
@@ -26,9 +26,6 @@ fn leaky(place: &Place) {
     place.compile("leaky", LEAKY, &["-g", "-O1", "-fno-builtin"]);
 }
 
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).expect("JSON")
-}
 
 fn only_recording(place: &Place) -> String {
     let recordings = place.recordings();

@@ -127,3 +127,22 @@ pub fn set_mode(path: &Path, mode: u32) {
 pub fn data(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
+
+/// One JSON value.
+pub fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON ({error}): {text}"))
+}
+
+/// A program of `workloads`, built as users build it, with its plugin beside it.
+pub fn workload(name: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("workloads");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--release", "--offline", "-p", "mpp-workloads", "-p", "mpp-workloads-plugin"])
+        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml")])
+        .arg("--target-dir")
+        .arg(&target)
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .status();
+    assert!(status.expect("cargo runs").success(), "the workloads do not build");
+    target.join("release").join(name)
+}
