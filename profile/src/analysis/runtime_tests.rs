@@ -130,3 +130,13 @@ fn the_module_decides_before_the_name_and_the_source_after_it() {
     let header = Frame::named("construct").at("/usr/include/c++/12/bits/alloc_traits.h", 7);
     assert_eq!(role(Some("app"), Some(&header)), Role::Runtime);
 }
+
+#[test]
+fn doors_to_memory_tell_nothing() {
+    for name in ["Perl_safesysrealloc", "_PyObject_Malloc.constprop.0", "sqlite3DbMallocRawNN", "CRYPTO_malloc"] {
+        assert_eq!(role_of_function(name), Role::Runtime, "{name}");
+    }
+    for name in ["Perl_sv_grow", "PyDict_New", "xmalloc", "sqlite3_step", "my_CRYPTO_malloc"] {
+        assert_eq!(role_of_function(name), Role::User, "{name}");
+    }
+}
