@@ -26,7 +26,6 @@ fn leaky(place: &Place) {
     place.compile("leaky", LEAKY, &["-g", "-O1", "-fno-builtin"]);
 }
 
-
 fn only_recording(place: &Place) -> String {
     let recordings = place.recordings();
     let [recording] = recordings.as_slice() else { panic!("one recording expected: {recordings:?}") };

@@ -86,7 +86,11 @@ fn estimates_scatter_around_the_truth() {
         assert_eq!(by_function["quality"]["stack_truncated_bytes"], 0);
     }
     let beyond = scores.iter().filter(|score| score.abs() > 3.0).count();
-    println!("{} estimates, {beyond} beyond 3 standard errors (chance: {:.1})", scores.len(), scores.len() as f64 * 0.0027);
+    println!(
+        "{} estimates, {beyond} beyond 3 standard errors (chance: {:.1})",
+        scores.len(),
+        scores.len() as f64 * 0.0027
+    );
     assert!(scores.iter().all(|score| score.abs() < 5.0) && beyond <= scores.len() / 60, "{scores:?}");
     for (site, sum) in sites.iter().zip(&sums) {
         let off = sum / SEEDS as f64 / site.bytes - 1.0;
@@ -97,7 +101,11 @@ fn estimates_scatter_around_the_truth() {
     }
     let total: f64 = sites.iter().map(|site| site.bytes).sum();
     let mean = sums.iter().sum::<f64>() / SEEDS as f64;
-    assert!((mean / total - 1.0).abs() < 0.01, "the mean of the totals is off by {:.2} %", (mean / total - 1.0) * 100.0);
+    assert!(
+        (mean / total - 1.0).abs() < 0.01,
+        "the mean of the totals is off by {:.2} %",
+        (mean / total - 1.0) * 100.0
+    );
 }
 
 /// The same for C++, compiled plainly.

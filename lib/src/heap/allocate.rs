@@ -99,7 +99,8 @@ unsafe fn allocate_locked(heap: *mut Heap, class: usize, popped: bool) -> (*mut 
     // SAFETY: the heap is leased by this thread; its state is touched under its lock.
     unsafe {
         (*heap).lock.lock();
-        (*heap).magazines[class].settle_pop(popped);
+        let (magazine, state) = Heap::class(heap, class);
+        state.settle_pop(magazine, popped);
         let (magazine, state) = Heap::enter(heap, class);
         let epoch = interval::epoch();
         let due = (state.epoch != epoch || state.is_due(magazine)) && interval::event(heap, class, epoch);

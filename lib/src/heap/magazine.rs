@@ -5,7 +5,8 @@
 //!
 //! The pop stores the lowered `top` first and compares it with `bottom` afterwards. That costs no more than an ordinary
 //! test for emptiness, and it is what allows another thread, which raises `bottom` and then fences the process, to be
-//! sure of what it may take. A pop that failed has lowered `top` by one slot: the slow path undoes that first.
+//! sure of what it may take ([`steal`](super::steal)). A pop that failed has lowered `top` by one slot: the slow path
+//! undoes that first.
 //!
 //! # Counting by position
 //!
@@ -97,20 +98,6 @@ impl Magazine {
     pub(crate) fn undo_pop(&self) {
         self.top.store(self.top.load(Relaxed).wrapping_add(SLOT), Relaxed);
     }
-
-    /// [`undo_pop`](Self::undo_pop) in the slow path. Lock held, owner only.
-    ///
-    /// A pop fails only on a stack that is empty down to `bottom`, unless that is [`POISON`]. So the first case is told from
-    /// the pointers, and stays right when a signal handler that allocates comes between the pop and us.
-    #[inline(always)]
-    pub(crate) fn settle_pop(&self, popped: bool) {
-        let bottom = self.bottom.load(Relaxed);
-        if bottom != POISON {
-            self.top.store(self.top.load(Relaxed).max(bottom), Relaxed);
-        } else if popped {
-            self.undo_pop();
-        }
-    }
 }
 
 /// What only slow paths touch.
@@ -121,12 +108,16 @@ pub(crate) struct ClassState {
     free_base: usize,
     /// The real bottom of the alloc stack; [real_bottom, bottom) waits behind a due sample.
     real_bottom: usize,
+    /// The bottom of the free stack: what was below has been stolen.
+    free_bottom: usize,
     limit: i64,
     allocated: i64,
     freed: i64,
     /// Value of the global epoch under which `limit` was drawn.
     pub(crate) epoch: u32,
     capacity: u32,
+    /// A thief has claimed the alloc stack since the owner's last slow path.
+    claimed: bool,
     pub(crate) slabs: SlabLists,
 }
 
@@ -136,11 +127,13 @@ impl ClassState {
         alloc_base: 0,
         free_base: 0,
         real_bottom: 0,
+        free_bottom: 0,
         limit: -NEVER,
         allocated: 0,
         freed: 0,
         epoch: 0,
         capacity: 0,
+        claimed: false,
         slabs: SlabLists::NONE,
     };
 
@@ -161,6 +154,7 @@ impl ClassState {
     pub(crate) fn empty_both(&mut self, m: &Magazine) {
         self.alloc_base = self.first;
         self.free_base = self.first + self.capacity as usize * SLOT;
+        self.free_bottom = self.free_base;
         self.real_bottom = self.alloc_base;
         self.set_top(m, self.alloc_base);
         self.set_free_top(m, self.free_base);
@@ -180,9 +174,64 @@ impl ClassState {
     #[inline(always)]
     pub(crate) fn open(&self, m: &Magazine, epoch: u32) {
         compiler_fence(SeqCst);
+        self.arm(m, epoch);
+        m.free_limit.store(self.free_base + self.capacity as usize * SLOT, Relaxed);
+    }
+
+    #[inline(always)]
+    fn arm(&self, m: &Magazine, epoch: u32) {
         let bottom = (self.real_bottom as i64).max(self.limit) as usize;
         m.bottom.store(if self.epoch == epoch { bottom } else { POISON }, Relaxed);
-        m.free_limit.store(self.free_base + self.capacity as usize * SLOT, Relaxed);
+    }
+
+    /// Begin a slow path of the owner: take back what a failed pop did (`popped`: there was one).
+    ///
+    /// A pop fails on a stack that is empty down to `bottom`, or at [`POISON`], or at a thief's claim. In the first case `top`
+    /// can only have been at `bottom`, and putting it there stays right when a signal handler that allocates has come between
+    /// the pop and us.
+    #[inline(always)]
+    pub(crate) fn settle_pop(&mut self, m: &Magazine, popped: bool) {
+        let bottom = m.bottom.load(Relaxed);
+        if bottom != POISON && !self.claimed {
+            m.top.store(m.top.load(Relaxed).max(bottom), Relaxed);
+        } else if popped {
+            m.undo_pop();
+        }
+        self.claimed = false;
+    }
+
+    /// Thief, first step for the alloc stack: after this and a fence of the whole process, the owner takes nothing more.
+    /// False: there is nothing to take.
+    pub(crate) fn claim(&mut self, m: &Magazine) -> bool {
+        if m.top.load(Relaxed) <= self.real_bottom {
+            return false;
+        }
+        self.claimed = true;
+        m.bottom.store(POISON, Relaxed);
+        true
+    }
+
+    /// Thief, second step, after the fence: the slots that are the thief's now. `top`, `limit` and `allocated` count pops, and a
+    /// theft is none.
+    ///
+    /// A pop of the owner that failed at the claim has lowered `top` by one slot: that slot stays cached.
+    pub(crate) fn take_claimed(&mut self, m: &Magazine, epoch: u32) -> (*const usize, usize) {
+        let start = self.real_bottom;
+        self.real_bottom = m.top.load(Relaxed).max(start);
+        self.arm(m, epoch);
+        (start as *const usize, (self.real_bottom - start) / SLOT)
+    }
+
+    /// Thief: the claim cannot be made good; the stack is as it was.
+    pub(crate) fn drop_claim(&mut self, m: &Magazine, epoch: u32) {
+        self.arm(m, epoch);
+    }
+
+    /// Thief: the slots of the free stack. The owner only pushes above them.
+    pub(crate) fn take_frees(&mut self, m: &Magazine) -> (*const usize, usize) {
+        let (start, top) = (self.free_bottom, m.free_top.load(Acquire));
+        self.free_bottom = top;
+        (start as *const usize, (top - start) / SLOT)
     }
 
     fn set_top(&mut self, m: &Magazine, top: usize) {
@@ -203,16 +252,22 @@ impl ClassState {
     }
 
     pub(crate) fn has_frees(&self, m: &Magazine) -> bool {
-        m.free_top.load(Relaxed) > self.free_base
+        m.free_top.load(Relaxed) > self.free_bottom
+    }
+
+    /// Everything on the free stack was stolen: push from its start again.
+    pub(crate) fn rewind_frees(&mut self, m: &Magazine) {
+        self.free_bottom = self.free_base;
+        self.set_free_top(m, self.free_base);
     }
 
     /// Exchange an empty alloc stack with the free stack.
     pub(crate) fn swap(&mut self, m: &Magazine) {
         debug_assert!(self.is_empty(m));
         core::mem::swap(&mut self.alloc_base, &mut self.free_base);
-        self.real_bottom = self.alloc_base;
+        self.real_bottom = self.free_bottom;
         self.set_top(m, m.free_top.load(Relaxed));
-        self.set_free_top(m, self.free_base);
+        self.rewind_frees(m);
     }
 
     /// The slots of an empty alloc stack, to be filled from the far end down so that pops ascend in address order.
@@ -269,7 +324,7 @@ impl ClassState {
     ///
     /// Under [`POISON`] it cannot be told; then one cached block is given up.
     pub(crate) fn settle(&mut self, m: &Magazine) {
-        m.settle_pop(false);
+        self.settle_pop(m, false);
         m.top.store(m.top.load(Relaxed).max(self.real_bottom), Relaxed);
     }
 }

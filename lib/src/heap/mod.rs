@@ -10,6 +10,7 @@
 //! | free stack ↔ alloc stack | owner | swap, under its heap's lock |
 //! | bit → alloc stack (refill) | owner | under its heap's lock |
 //! | alloc stack → bit (flush) | owner | under the lock of the block's home heap |
+//! | either stack → bit (theft) | any thread | under the victim's lock and after a fence of the process, see [`steal`] |
 //!
 //! # Invariants
 //!
@@ -34,6 +35,7 @@ pub(crate) mod sampled;
 mod slab;
 pub(crate) mod span;
 pub(crate) mod statistics;
+pub(crate) mod steal;
 pub(crate) mod thread;
 
 #[cfg(test)]
@@ -43,6 +45,9 @@ use crate::os::{self, child, lock::Lock};
 use classes::{CLASSES, SLOTS, stack_capacity};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
 use magazine::{ClassState, Magazine};
+
+/// `busy` while another thread steals from the heap.
+const THEFT: u32 = u32::MAX;
 
 /// Bytes behind each heap that the layer above may use while it samples for the heap's thread.
 pub(crate) const SCRATCH: usize = 8 * 1024;
@@ -153,22 +158,17 @@ fn all() -> impl Iterator<Item = *mut Heap> {
 
 /// A heap for this thread: one that nobody owns, else a new one. Lock-free. Null: no memory.
 fn claim() -> *mut Heap {
-    let me = os::thread_id();
-    // SAFETY: H3.
-    let free = all().find(|&heap| unsafe {
-        (*heap).live.load(Relaxed) == 0 && (*heap).live.compare_exchange(0, me, AcqRel, Relaxed).is_ok()
-    });
-    free.unwrap_or_else(|| create(me))
+    all().find(|&heap| thread::claim_orphan(heap)).unwrap_or_else(create)
 }
 
-fn create(me: u64) -> *mut Heap {
+fn create() -> *mut Heap {
     let heap = os::map((SCRATCH_OFFSET + SCRATCH).next_multiple_of(os::PAGE)).cast::<Heap>();
     if heap.is_null() {
         return heap;
     }
     // SAFETY: fresh memory of the right size that nobody else knows; all-zero is a valid Heap but for what is set here.
     unsafe {
-        (*heap).live.store(me, Relaxed);
+        (*heap).live.store(os::thread_id(), Relaxed);
         (*heap).sequence = SEQUENCE.fetch_add(1, Relaxed);
         (&raw mut (*heap).magazines[0]).write(Magazine::refusing());
         let mut slots = heap as usize + size_of::<Heap>();

@@ -50,7 +50,7 @@ pub(super) unsafe fn flush(heap: *mut Heap, class: usize) {
 /// Give back the blocks whose home is `heap`, whose lock is held; the others go to `rest`. Returns how many those are.
 ///
 /// `rest` may be `blocks` itself.
-unsafe fn put_own(heap: *mut Heap, blocks: *const usize, count: usize, rest: *mut usize) -> usize {
+pub(super) unsafe fn put_own(heap: *mut Heap, blocks: *const usize, count: usize, rest: *mut usize) -> usize {
     let mut left = 0;
     for i in 0..count {
         // SAFETY: the caller's arrays; whoever holds a block may read its slab's owner (H2).
@@ -70,7 +70,7 @@ unsafe fn put_own(heap: *mut Heap, blocks: *const usize, count: usize, rest: *mu
 
 /// Give back all blocks with the same home as the first. Returns how many are left.
 #[inline(never)]
-unsafe fn put_foreign(blocks: *mut usize, count: usize) -> usize {
+pub(super) unsafe fn put_foreign(blocks: *mut usize, count: usize) -> usize {
     // SAFETY: as in `put_own`; a slab that has blocks out has an owner.
     unsafe {
         let home = (*slice(slice_index(*blocks))).owner.load(Acquire).cast::<Heap>();

@@ -69,13 +69,17 @@ unsafe fn make_room(heap: *mut Heap, class: usize) {
     unsafe {
         (*heap).lock.lock();
         let (magazine, state) = Heap::class(heap, class);
-        magazine.settle_pop(false);
+        state.settle_pop(magazine, false);
         if !state.is_empty(magazine) {
             refill::flush(heap, class); // unlocks
             (*heap).lock.lock();
         }
         let (magazine, state) = Heap::enter(heap, class);
-        state.swap(magazine);
+        if state.has_frees(magazine) {
+            state.swap(magazine);
+        } else {
+            state.rewind_frees(magazine);
+        }
         Heap::leave(heap, magazine, state, interval::epoch());
         (*heap).lock.unlock();
     }

@@ -9,7 +9,7 @@
 //! What is lost per vanished thread: the block in its registers, or one run in transit, or the cached blocks of one class.
 
 use super::classes::CLASSES;
-use super::{Heap, all, interval, sampled, slab, thread};
+use super::{Heap, THEFT, all, interval, sampled, slab, steal, thread};
 use crate::arena::{self, Kind, slice};
 use crate::os::{self, child};
 use core::sync::atomic::Ordering::*;
@@ -42,6 +42,7 @@ pub(super) fn repair() {
         });
     }
     sampled::repair();
+    steal::repair();
     interval::repair(os::process_id() as u64);
     for heap in all() {
         // SAFETY: one thread.
@@ -64,15 +65,17 @@ unsafe fn repair_stacks(heap: *mut Heap, mine: bool) {
     // SAFETY: one thread, and the lock is not held by it when the heap is damaged.
     unsafe {
         let damaged = (*heap).damaged;
-        let busy = (*heap).busy.load(Relaxed) as usize;
+        let busy = (*heap).busy.load(Relaxed);
         for class in 1..CLASSES {
             let (magazine, state) = Heap::class(heap, class);
             if damaged {
                 state.slabs = slab::SlabLists::NONE;
             }
-            if damaged && class == busy {
+            if damaged && class as u32 == busy {
                 state.empty_both(magazine);
                 state.open(magazine, interval::epoch());
+            } else if damaged && busy == THEFT {
+                state.drop_claim(magazine, interval::epoch());
             } else if !mine {
                 state.settle(magazine);
             }

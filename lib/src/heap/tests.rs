@@ -179,6 +179,80 @@ fn blocks_keep_their_contents_and_everything_is_counted() {
     }
 }
 
+/// Blocks are stolen from running threads all the time: contents stay, counts stay exact.
+#[test]
+fn stealing_from_running_threads() {
+    let _alone = alone();
+    for sampling in [false, true] {
+        if sampling {
+            assert!(profiler::start(&options(4096, 1)));
+        }
+        let before = counts();
+        let stop = core::sync::atomic::AtomicBool::new(false);
+        let stolen = std::thread::scope(|scope| {
+            let thief = scope.spawn(|| {
+                let mut stolen = 0;
+                while !stop.load(core::sync::atomic::Ordering::Relaxed) {
+                    stolen += super::steal::steal_all();
+                    if sampling && stolen % 7 == 0 {
+                        assert!(profiler::start(&options(4096, stolen as u64)));
+                    }
+                }
+                stolen
+            });
+            churn_threads(70);
+            stop.store(true, core::sync::atomic::Ordering::Relaxed);
+            thief.join().unwrap()
+        });
+        profiler::stop();
+        assert!(stolen > 1000, "only {stolen} blocks were stolen");
+        for (class, (after, before)) in counts().iter().zip(&before).enumerate() {
+            assert_eq!(after.0 - before.0, after.1 - before.1, "class {}", class + 1);
+        }
+    }
+}
+
+/// The same seed gives the same samples whether blocks are stolen meanwhile or not.
+#[test]
+fn stealing_does_not_change_samples() {
+    let _alone = alone();
+    let sample = |steal: bool| {
+        assert!(profiler::start(&options(8192, 11)));
+        let (go, wait) = mpsc::channel::<()>();
+        let (done, ready) = mpsc::channel::<()>();
+        let worker = std::thread::spawn(move || {
+            let mut random = Random(4);
+            for _ in 0..60 {
+                wait.recv().unwrap();
+                for _ in 0..10 {
+                    // SAFETY: freed once each.
+                    let blocks: Vec<_> = (0..random.below(300)).map(|_| unsafe { allocate(random.size(12)) }).collect();
+                    // SAFETY: as above.
+                    blocks.into_iter().for_each(|block| unsafe { release(block) });
+                }
+                done.send(()).unwrap();
+            }
+        });
+        let mut stolen = 0;
+        for _ in 0..60 {
+            go.send(()).unwrap();
+            ready.recv().unwrap();
+            if steal {
+                stolen += super::steal::steal_all();
+            }
+        }
+        worker.join().unwrap();
+        profiler::stop();
+        assert_eq!(stolen > 0, steal);
+        (1..CLASSES).map(|class| profiler::sampled_of_size(class_size(class) as u64)).collect::<Vec<_>>()
+    };
+    // A new thread takes the heap that the last one left, so all three draw from the same sequence.
+    let plain = sample(false);
+    assert!(plain.iter().map(|counts| counts.1).sum::<u64>() > 500);
+    assert_eq!(sample(true), plain);
+    assert_eq!(sample(false), plain);
+}
+
 #[test]
 fn alignments() {
     let _alone = alone();

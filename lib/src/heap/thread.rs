@@ -36,8 +36,7 @@ pub(super) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if self.borrowed {
-            // SAFETY: H3; we claimed it.
-            unsafe { (*self.heap).live.store(0, Release) };
+            give_up(self.heap);
         }
     }
 }
@@ -46,6 +45,19 @@ impl Drop for Lease {
 #[inline(always)]
 pub(super) fn lease(current: *mut Heap) -> Option<Lease> {
     if Heap::is_empty_heap(current) { attach() } else { Some(Lease { heap: current, borrowed: false }) }
+}
+
+/// Take a particular heap if nobody owns it.
+pub(super) fn claim_orphan(heap: *mut Heap) -> bool {
+    // SAFETY: H3.
+    let live = unsafe { &(*heap).live };
+    live.load(Relaxed) == 0 && live.compare_exchange(0, os::thread_id(), AcqRel, Relaxed).is_ok()
+}
+
+/// Leave a heap that was taken.
+pub(super) fn give_up(heap: *mut Heap) {
+    // SAFETY: H3.
+    unsafe { (*heap).live.store(0, Release) };
 }
 
 /// Some heap other than this thread's own, for one call.
@@ -141,8 +153,8 @@ unsafe extern "C" fn thread_ends(heap: *mut u8) {
     // SAFETY: the heap was this thread's and is no longer reachable through its word.
     unsafe {
         flush_all(heap);
-        (*heap).live.store(0, Release);
     }
+    give_up(heap);
     emergency::adopt_deferred();
 }
 

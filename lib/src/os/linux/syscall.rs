@@ -18,6 +18,7 @@ pub(super) const GETPPID: usize = 110;
 pub(super) const FUTEX: usize = 202;
 pub(super) const CLOCK_GETTIME: usize = 228;
 pub(super) const GETRANDOM: usize = 318;
+pub(super) const MEMBARRIER: usize = 324;
 
 /// The kernel's own result: negative values are `-errno`.
 ///

@@ -1,7 +1,7 @@
 //! Threads: identity, one fast thread-local word, waiting, ending the process.
 
 use super::libc;
-use super::syscall::{CLOCK_GETTIME, FUTEX, GETPID, GETPPID, GETRANDOM, WRITE, syscall};
+use super::syscall::{CLOCK_GETTIME, FUTEX, GETPID, GETPPID, GETRANDOM, MEMBARRIER, WRITE, syscall};
 use core::arch::asm;
 
 const FUTEX_WAIT_PRIVATE: usize = 128;
@@ -116,6 +116,20 @@ macro_rules! global_word {
             }
         }
     };
+}
+
+/// Ask to be allowed [`fence_process`]. False: the kernel cannot, or may not (seccomp).
+pub(crate) fn prepare_fence() -> bool {
+    const REGISTER_PRIVATE_EXPEDITED: usize = 16;
+    // SAFETY: a request without pointers.
+    unsafe { syscall(MEMBARRIER, [REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]) == 0 }
+}
+
+/// A full memory barrier in every running thread of the process. False: it did not happen.
+pub(crate) fn fence_process() -> bool {
+    const PRIVATE_EXPEDITED: usize = 8;
+    // SAFETY: a request without pointers.
+    unsafe { syscall(MEMBARRIER, [PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]) == 0 }
 }
 
 /// Sleep while `*word == value`, at most 50 ms.

@@ -1,0 +1,118 @@
+//! Taking the cached blocks of other threads, running or not, without waiting for them.
+//!
+//! Per heap, under its lock: the free stacks are taken as they are; each alloc stack is *claimed* by raising its `bottom`,
+//! then one fence runs in every thread of the process, and then `top` tells which slots the owner can no longer take:
+//!
+//! * The owner's pop stores the lowered `top` and then loads `bottom`. If that load came before the fence, the fence has made
+//!   the store visible to us; if it came after, it sees the claim and fails. Either way no slot is taken twice.
+//! * It does not matter where the owner was interrupted, and it is never waited for.
+//!
+//! Where the kernel refuses the fence, claims are dropped and only free stacks are stolen.
+
+use super::classes::{CLASSES, SLOTS};
+use super::{Heap, THEFT, all, interval, refill, thread};
+use crate::os::{self, lock::Lock};
+use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering::*};
+
+/// One thief at a time; guards the loot.
+static LOCK: Lock = Lock::new();
+/// Room for everything that one heap can have cached. Mapped at the first theft.
+static LOOT: AtomicPtr<usize> = AtomicPtr::new(core::ptr::null_mut());
+static FENCE: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const WORKS: u8 = 1;
+const REFUSED: u8 = 2;
+
+/// Give the cached blocks of all threads back to their slabs, this thread's own included. Returns how many were stolen from
+/// others. With no lock held.
+pub(crate) fn steal_all() -> usize {
+    let own = thread::current();
+    // SAFETY: the lock of EMPTY is never taken.
+    if LOCK.held_by_me() || unsafe { (*own).lock.held_by_me() } {
+        return 0; // a signal handler has interrupted this thread
+    }
+    LOCK.lock();
+    let mut stolen = 0;
+    if let Some(loot) = loot() {
+        for heap in all() {
+            // SAFETY: H3.
+            unsafe {
+                if heap == own {
+                    thread::flush_all(heap);
+                } else if thread::claim_orphan(heap) {
+                    thread::flush_all(heap);
+                    thread::give_up(heap);
+                } else {
+                    stolen += steal(heap, loot);
+                }
+            }
+        }
+    }
+    LOCK.unlock();
+    stolen
+}
+
+fn loot() -> Option<*mut usize> {
+    if LOOT.load(Relaxed).is_null() {
+        LOOT.store(os::map((SLOTS * 8).next_multiple_of(os::PAGE)).cast(), Relaxed);
+    }
+    let loot = LOOT.load(Relaxed);
+    (!loot.is_null()).then_some(loot)
+}
+
+fn fence_works() -> bool {
+    if FENCE.load(Relaxed) == UNKNOWN {
+        FENCE.store(if os::prepare_fence() { WORKS } else { REFUSED }, Relaxed);
+    }
+    FENCE.load(Relaxed) == WORKS
+}
+
+/// Everything cached in one heap, given back. Returns the number of blocks.
+unsafe fn steal(heap: *mut Heap, loot: *mut usize) -> usize {
+    // SAFETY: stacks are touched under the heap's lock; the loot has room for all slots of a heap.
+    unsafe {
+        (*heap).lock.lock();
+        (*heap).busy.store(THEFT, SeqCst);
+        let mut count = 0;
+        let mut take = |(slots, n): (*const usize, usize)| {
+            loot.add(count).copy_from_nonoverlapping(slots, n);
+            count += n;
+        };
+        let mut claims = [0u64; CLASSES.div_ceil(64)];
+        for class in 1..CLASSES {
+            let (magazine, state) = Heap::class(heap, class);
+            take(state.take_frees(magazine));
+            if fence_works() && state.claim(magazine) {
+                claims[class / 64] |= 1 << (class % 64);
+            }
+        }
+        if claims.iter().any(|&word| word != 0) {
+            let fenced = os::fence_process();
+            if !fenced {
+                FENCE.store(REFUSED, Relaxed);
+            }
+            for class in (1..CLASSES).filter(|class| claims[class / 64] >> (class % 64) & 1 != 0) {
+                let (magazine, state) = Heap::class(heap, class);
+                if fenced {
+                    take(state.take_claimed(magazine, interval::epoch()));
+                } else {
+                    state.drop_claim(magazine, interval::epoch());
+                }
+            }
+        }
+        (*heap).busy.store(0, SeqCst);
+        let mut left = refill::put_own(heap, loot, count, loot);
+        (*heap).lock.unlock();
+        while left != 0 {
+            left = refill::put_foreign(loot, left);
+        }
+        count
+    }
+}
+
+/// In a forked child: a theft that a vanished thread was at is over; what it had taken is lost.
+pub(super) fn repair() {
+    if LOCK.held_by_vanished() {
+        LOCK.reset();
+    }
+}
