@@ -139,6 +139,34 @@ fn calls_inlined_a_hundred_thousand_deep() {
 }
 
 #[test]
+fn inlined_calls_that_overlap_or_stick_out() {
+    let folder = Folder::new();
+    let inlined = ".uleb128 3, 0x1d\n.byte 1\n.uleb128 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0\n";
+    // In the function: a call of `a` at 0..32, in which `b` claims 0..48, and beside them a call of `c` at 16..64.
+    let info = r#"
+        .uleb128 2
+        .asciz "outermost"
+        .quad code, 64
+        .uleb128 3
+        .asciz "a"
+        .quad code, 32
+        .uleb128 3
+        .asciz "b"
+        .quad code, 48
+        .byte 0, 0
+        .uleb128 3
+        .asciz "c"
+        .quad code + 16, 48
+        .byte 0, 0, 0
+    "#;
+    let program = by_hand(&folder, &format!("{FUNCTION}{inlined}"), info, "");
+    let code = symbol(&program, "code").0;
+    let (answers, _) = look(&common::mapped(&program, 0), &[code, code + 16, code + 40, code + 48]);
+    let expected = [&["b", "a", "outermost"][..], &["b", "a", "outermost"], &["c", "outermost"], &["c", "outermost"]];
+    assert_eq!(answers.iter().map(names).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn every_function_with_the_same_long_list_of_ranges() {
     let folder = Folder::new();
     let listed = ".uleb128 3, 0x2e\n.byte 0\n.uleb128 0x55, 0x17, 0, 0\n";

@@ -256,12 +256,12 @@ fn padding_between_functions_is_nobodys() {
     let folder = Folder::new();
     for (name, flags) in [("debug", &["-falign-functions=64"][..]), ("symbols", &["-falign-functions=64", "-g0"])] {
         let program = folder.program(name, flags);
-        let (start, size) = symbol(&program, "plain");
+        let (start, size) = symbol(&program, "outer");
         let end = start + size;
-        assert!(size > 0 && end % 64 != 0, "no padding after plain in {}", program.display());
+        assert!(size > 0 && end % 64 != 0, "no padding after outer in {}", program.display());
         let answers = symbolize(&program, &[start, end - 1, end, end | 63]);
         let names: Vec<Option<String>> = answers.iter().map(|a| lines(a).pop().map(|(name, ..)| name)).collect();
-        let inside = || Some("plain".to_owned());
+        let inside = || Some("outer".to_owned());
         assert_eq!(names, [inside(), inside(), None, None], "{name}");
         assert_eq!(answers[2].quality, Quality::Nothing);
         assert_eq!((answers[2].file_address, answers[2].module.is_some()), (end, true));

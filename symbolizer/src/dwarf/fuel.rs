@@ -75,7 +75,7 @@ impl Meter<'_> {
     #[cold]
     fn refill(&mut self, steps: u64) -> Result<(), Fault> {
         self.portion += self.fuel.take(steps.saturating_add(PORTION));
-        self.portion = self.portion.checked_sub(steps).unwrap_or(0);
+        self.portion = self.portion.checked_sub(steps).ok_or(Fault::OutOfFuel)?;
         Ok(())
     }
 }

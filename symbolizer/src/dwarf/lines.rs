@@ -118,7 +118,8 @@ fn run<'m, 'f, 'd>(
     let encoding = header.line_encoding();
     let last_addresses = u64::MAX >> (64 - 8 * u32::from(header.address_size().clamp(1, 8)));
     let mut machine = Machine::new();
-    let mut last_emitted = None;
+    // Rows of the present sequence have been emitted.
+    let mut is_open = false;
     let mut instructions = header.instructions();
     while let Some(instruction) = instructions.next_instruction(header)? {
         meter.burn(1)?;
@@ -132,10 +133,10 @@ fn run<'m, 'f, 'd>(
             }
             LineInstruction::Copy => true,
             LineInstruction::EndSequence => {
-                // Removed in the middle: what was emitted ends with its last row, which covers nothing then.
-                if let Some(last) = last_emitted.take() {
-                    emit(meter, if machine.is_live() { machine.address } else { last }, None)?;
+                if is_open {
+                    emit(meter, machine.address, None)?;
                 }
+                is_open = false;
                 machine = Machine::new();
                 false
             }
@@ -156,7 +157,7 @@ fn run<'m, 'f, 'd>(
                 false
             }
             LineInstruction::FixedAddPc(bytes) => {
-                machine.address = machine.address.wrapping_add(u64::from(bytes));
+                machine.advance_bytes(u64::from(bytes));
                 machine.operation = 0;
                 false
             }
@@ -170,9 +171,9 @@ fn run<'m, 'f, 'd>(
             }
             _ => false,
         };
-        if emits && machine.is_live() {
+        if emits && !machine.removed {
             let line = u32::try_from(machine.line).unwrap_or(0);
-            last_emitted = Some(machine.address);
+            is_open = true;
             emit(meter, machine.address, Some(Row { file: machine.file, line }))?;
         }
     }
@@ -186,25 +187,27 @@ struct Machine {
     operation: u64,
     file: u64,
     line: u64,
-    /// The code of this part of the sequence was removed by the linker.
+    /// The code of this part of the sequence was removed by the linker, or no address has been set yet.
     removed: bool,
 }
 
 impl Machine {
     fn new() -> Self {
-        Machine { address: 0, operation: 0, file: 1, line: 1, removed: false }
-    }
-
-    fn is_live(&self) -> bool {
-        !self.removed && self.address != 0
+        Machine { address: 0, operation: 0, file: 1, line: 1, removed: true }
     }
 
     fn advance(&mut self, operations: u64, encoding: &gimli::LineEncoding) {
         let per_instruction = u64::from(encoding.maximum_operations_per_instruction.max(1));
         let operations = self.operation.wrapping_add(operations);
         let bytes = u64::from(encoding.minimum_instruction_length).wrapping_mul(operations / per_instruction);
-        self.address = self.address.wrapping_add(bytes);
+        self.advance_bytes(bytes);
         self.operation = operations % per_instruction;
+    }
+
+    fn advance_bytes(&mut self, bytes: u64) {
+        if !self.removed {
+            self.address = self.address.wrapping_add(bytes);
+        }
     }
 }
 
@@ -247,5 +250,97 @@ pub(super) fn call_file(value: AttributeValue<Reader<'_>>) -> Option<u64> {
     match value {
         AttributeValue::FileIndex(index) => Some(index),
         value => value.udata_value(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fuel::Fuel;
+    use super::{Row, find_rows, for_each_sequence};
+    use gimli::{DebugLine, DebugLineOffset, LineProgramHeader, RunTimeEndian};
+
+    /// Advances the line by one and the address by `n` bytes (up to 17), and emits a row.
+    const fn special(n: u8) -> u8 {
+        // Opcode base 10, line base 1, line range 14: one line is 0 within the range.
+        10 + n * 14
+    }
+
+    /// `DW_LNE_set_address`.
+    fn at(address: u64) -> Vec<u8> {
+        [&[0, 9, 2][..], &address.to_le_bytes()].concat()
+    }
+
+    /// `DW_LNE_end_sequence`, `n` bytes further on.
+    fn end(n: u8) -> Vec<u8> {
+        vec![2, n, 0, 1, 1]
+    }
+
+    /// A table of version 4 without files.
+    fn table(program: &[Vec<u8>]) -> Vec<u8> {
+        let header = [&[1, 1, 1, 1, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1][..], &[0, 0]].concat();
+        let mut bytes = vec![4, 0];
+        bytes.extend((header.len() as u32).to_le_bytes());
+        bytes.extend(header);
+        bytes.extend(program.concat());
+        [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat()
+    }
+
+    fn header(bytes: &[u8]) -> LineProgramHeader<super::Reader<'_>> {
+        let section = DebugLine::from(super::Reader::new(bytes, RunTimeEndian::Little));
+        section.program(DebugLineOffset(0), 8, None, None).expect("a line table").header().clone()
+    }
+
+    fn lines_at(program: &[Vec<u8>], addresses: &[u64]) -> Vec<u32> {
+        let (bytes, fuel) = (table(program), Fuel::for_size(0));
+        let mut rows = vec![None; addresses.len()];
+        assert_eq!(find_rows(&header(&bytes), addresses, &mut rows, &mut fuel.meter()), Ok(()));
+        rows.into_iter().map(|row: Option<Row>| row.map_or(0, |row| row.line)).collect()
+    }
+
+    fn sequences(program: &[Vec<u8>]) -> Vec<(u64, u64)> {
+        let (bytes, fuel, mut found) = (table(program), Fuel::for_size(0), Vec::new());
+        let each = |start, end| found.push((start, end));
+        assert_eq!(for_each_sequence(&header(&bytes), &mut fuel.meter(), each), Ok(()));
+        found
+    }
+
+    #[test]
+    fn rows_hold_up_to_the_next_and_not_past_the_end() {
+        // Lines 2 at 0x100, 3 and 4 both at 0x104 (the later counts), end at 0x108; then line 2 at 0x200.
+        let program =
+            [at(0x100), vec![special(0), special(4), special(0)], end(4), at(0x200), vec![special(0)], end(1)];
+        let addresses = [0xff, 0x100, 0x103, 0x104, 0x107, 0x108, 0x1ff, 0x200, 0x201];
+        assert_eq!(lines_at(&program, &addresses), [0, 2, 2, 4, 4, 0, 0, 2, 0]);
+        assert_eq!(sequences(&program), [(0x100, 0x108), (0x200, 0x201)]);
+    }
+
+    #[test]
+    fn sequences_may_come_in_any_order() {
+        let program = [at(0x200), vec![special(0), special(8)], end(8), at(0x100), vec![special(0)], end(8)];
+        assert_eq!(lines_at(&program, &[0x100, 0x107, 0x108, 0x200, 0x20f, 0x210]), [2, 2, 0, 2, 3, 0]);
+    }
+
+    #[test]
+    fn removed_code_has_no_lines() {
+        let dead = [at(0), vec![special(0), special(16)], end(16)].concat();
+        let live = [at(0x10), vec![special(0)], end(8)].concat();
+        assert_eq!(lines_at(&[dead, live.clone()], &[0x8, 0x10, 0x17, 0x18]), [0, 2, 2, 0]);
+        // The second part of a sequence removed: its address would go back.
+        let half = [at(0x100), vec![special(0)], at(0x1), vec![special(4)], end(8)].concat();
+        let later = [at(0x200), vec![special(0)], end(8)].concat();
+        let program = [half, later];
+        assert_eq!(lines_at(&program, &[0x100, 0x104, 0x1ff, 0x200]), [0, 0, 0, 2]);
+        assert_eq!(sequences(&program), [(0x200, 0x208)]);
+        // The end of the address space.
+        let last = [at(u64::MAX), vec![special(0)], end(0)].concat();
+        assert_eq!(sequences(&[last, live]), [(0x10, 0x18)]);
+    }
+
+    #[test]
+    fn rows_that_go_back_within_a_sequence() {
+        // `DW_LNS_advance_pc` by 2^64 - 32: from 0x100 to 0xe0.
+        let back = [&[2, 0xe0][..], &[0xff; 8], &[1]].concat();
+        let program = [at(0x100), vec![special(0)], back, vec![special(0), special(8)], end(8)];
+        assert_eq!(lines_at(&program, &[0xdf, 0xe0, 0xe8, 0xf0, 0x100]), [0, 3, 4, 0, 0]);
     }
 }
