@@ -15,7 +15,7 @@
 //! os/         the only code that talks to an operating system or an architecture
 //! ```
 //!
-//! What `heap` has to tell `observe` goes through [`heap::events::Hooks`], which are connected here.
+//! What `heap` has to tell `observe` goes through `heap::events::Hooks`, which are connected here.
 //!
 //! ## Design constraints
 //!
