@@ -127,28 +127,32 @@ pub(crate) fn out_of_memory() -> *mut u8 {
 }
 
 /// A block aligned to `alignment`, a power of two; null with `ENOMEM`.
+#[inline]
 pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 {
     debug_assert!(alignment.is_power_of_two());
-    let size = size.max(1);
     if alignment <= 16 {
         // SAFETY: every block is aligned to 16.
-        return unsafe { allocate(size) };
+        return unsafe { allocate(size.max(1)) };
     }
-    if alignment <= SLAB_MAX && size <= SLAB_MAX {
-        // Blocks are aligned as their size is: look for a size that is a multiple of the alignment.
-        let rounded = size.next_multiple_of(alignment);
-        if rounded <= SMALL_MAX {
-            // SAFETY: multiples of 16 up to 1 KiB are class sizes themselves.
-            return unsafe { allocate(rounded) };
-        }
-        if rounded <= SLAB_MAX {
-            let mut sizes = (medium_class(rounded)..CLASSES).map(class_size);
-            let aligned = sizes.find(|size| size % alignment == 0).unwrap_or(SLAB_MAX);
-            // SAFETY: a class size is served by its own class.
-            return unsafe { allocate(aligned) };
-        }
+    if alignment > SLAB_MAX || size > SLAB_MAX {
+        return span::allocate(size.max(1), alignment);
     }
-    span::allocate(size, alignment)
+    // Blocks are aligned as their size is: look for a size that is a multiple of the alignment. (No division here.)
+    let mask = alignment - 1;
+    let rounded = (size.max(1) + mask) & !mask;
+    if rounded <= SMALL_MAX {
+        // SAFETY: multiples of 16 up to 1 KiB are class sizes themselves.
+        return unsafe { allocate(rounded) };
+    }
+    if rounded > SLAB_MAX {
+        return span::allocate(size, alignment);
+    }
+    let mut class = medium_class(rounded);
+    while class_size(class) & mask != 0 {
+        class += 1; // ends: the largest class is a multiple of every alignment up to its size
+    }
+    // SAFETY: a class size is served by its own class.
+    unsafe { allocate(class_size(class)) }
 }
 
 /// A block whose bytes are all zero.

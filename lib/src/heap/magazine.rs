@@ -115,7 +115,12 @@ pub(crate) struct ClassState {
     freed: i64,
     /// Value of the global epoch under which `limit` was drawn.
     pub(crate) epoch: u32,
+    /// Slots in use of each array, at most `largest`.
     capacity: u32,
+    /// Slots of each array; constant.
+    largest: u32,
+    /// Blocks went back to the slabs since the last refill.
+    flushed: bool,
     /// A thief has claimed the alloc stack since the owner's last slow path.
     claimed: bool,
     pub(crate) slabs: SlabLists,
@@ -133,14 +138,16 @@ impl ClassState {
         freed: 0,
         epoch: 0,
         capacity: 0,
+        largest: 0,
+        flushed: false,
         claimed: false,
         slabs: SlabLists::NONE,
     };
 
-    /// Two empty stacks in the `2 * capacity` slots from `first` on, nothing counted yet.
-    pub(crate) fn initialise(&mut self, m: &Magazine, first: usize, capacity: usize) {
-        let free_base = first + capacity * SLOT;
-        *self = ClassState { first, capacity: capacity as u32, ..Self::UNUSED };
+    /// Two empty stacks in the `2 * largest` slots from `first` on, of which they use `capacity` each. Nothing counted yet.
+    pub(crate) fn initialise(&mut self, m: &Magazine, first: usize, capacity: usize, largest: usize) {
+        let free_base = first + largest * SLOT;
+        *self = ClassState { first, capacity: capacity as u32, largest: largest as u32, ..Self::UNUSED };
         m.top.store(first, Relaxed);
         m.free_top.store(free_base, Relaxed);
         self.limit = first as i64 - NEVER;
@@ -153,7 +160,7 @@ impl ClassState {
     /// Forget what is cached; counts stay.
     pub(crate) fn empty_both(&mut self, m: &Magazine) {
         self.alloc_base = self.first;
-        self.free_base = self.first + self.capacity as usize * SLOT;
+        self.free_base = self.first + self.largest as usize * SLOT;
         self.free_bottom = self.free_base;
         self.real_bottom = self.alloc_base;
         self.set_top(m, self.alloc_base);
@@ -271,7 +278,12 @@ impl ClassState {
     }
 
     /// The slots of an empty alloc stack, to be filled from the far end down so that pops ascend in address order.
-    pub(crate) fn slots(&self) -> core::ops::Range<usize> {
+    ///
+    /// If blocks that were given back are wanted again, there is more room from now on.
+    pub(crate) fn slots(&mut self) -> core::ops::Range<usize> {
+        if core::mem::take(&mut self.flushed) {
+            self.capacity = (self.capacity * 2).min(self.largest);
+        }
         self.alloc_base..self.alloc_base + self.capacity as usize * SLOT
     }
 
@@ -288,6 +300,7 @@ impl ClassState {
 
     /// The alloc stack has been emptied; none of its blocks was allocated.
     pub(crate) fn drained(&mut self, m: &Magazine) {
+        self.flushed = true;
         self.filled(m, 0);
     }
 
