@@ -93,10 +93,15 @@ fn resampled_medians(sorted: &[f64], seed: u64, resamples: usize) -> Vec<f64> {
         for _ in sorted {
             taken[random.below(sorted.len() as u64) as usize] += 1;
         }
-        let (lower, upper) = ((sorted.len() - 1) / 2, sorted.len() / 2);
-        (ranked(sorted, &taken, lower) + ranked(sorted, &taken, upper)) / 2.0
+        median(sorted, &taken)
     };
     (0..resamples).map(|_| draw()).collect()
+}
+
+/// The median of as many values as `sorted` has, if each of these occurs as often as `taken` says.
+fn median(sorted: &[f64], taken: &[usize]) -> f64 {
+    let (lower, upper) = ((sorted.len() - 1) / 2, sorted.len() / 2);
+    (ranked(sorted, taken, lower) + ranked(sorted, taken, upper)) / 2.0
 }
 
 /// The value of this rank, from 0, if each value of `sorted` occurs as often as `taken` says.
@@ -183,6 +188,9 @@ mod tests {
         assert_eq!(ranked(&sorted, &[0, 3, 0, 1], 0), 2.0);
         assert_eq!(ranked(&sorted, &[0, 3, 0, 1], 2), 2.0);
         assert_eq!(ranked(&sorted, &[0, 3, 0, 1], 3), 4.0);
+        assert_eq!(median(&sorted, &[0, 3, 0, 1]), 2.0);
+        assert_eq!(median(&sorted, &[1, 1, 0, 2]), 3.0);
+        assert_eq!(median(&sorted[..3], &[1, 0, 2]), 3.0);
     }
 
     #[test]

@@ -38,6 +38,10 @@ struct Attributing;
 
 impl Attributing {
     fn note(record: impl FnOnce(&mut Ledger)) {
+        // A panic prints a backtrace under a lock that taking another backtrace would wait for.
+        if std::thread::panicking() {
+            return;
+        }
         let busy = BUSY.try_with(|busy| busy.replace(true)).unwrap_or(true);
         if !busy {
             if let Some(ledger) = LEDGER.lock().unwrap().as_mut() {

@@ -69,7 +69,15 @@ impl Magazine {
     #[inline(always)]
     pub(crate) unsafe fn pop(&self) -> Option<*mut u8> {
         let top = self.top.load(Relaxed).wrapping_sub(SLOT);
+        #[cfg(mutant = "check_first")]
+        if top < self.bottom.load(Relaxed) {
+            self.top.store(top, Relaxed);
+            return None;
+        }
         self.top.store(top, Relaxed);
+        #[cfg(mutant = "check_first")]
+        // SAFETY: none: this is the mistake that a test must find.
+        return Some(unsafe { *(top as *const *mut u8) });
         // Store before load, in program order; the thief's fence does the rest.
         compiler_fence(SeqCst);
         if top < self.bottom.load(Relaxed) {

@@ -212,6 +212,46 @@ fn stealing_from_running_threads() {
     }
 }
 
+/// Threads that do nothing but allocate and free, so that thefts hit them in the middle of a pop: the test that
+/// `tests/negative_control.rs` relies on.
+#[test]
+fn stealing_from_tight_loops() {
+    let _alone = alone();
+    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+    let (stop, stolen) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for worker in 0..3usize {
+            let (stop, stolen) = (&stop, &stolen);
+            scope.spawn(move || {
+                let mut round = worker;
+                while !stop.load(Relaxed) || stolen.load(Relaxed) == 0 {
+                    round = round.wrapping_add(3);
+                    let mut blocks = [core::ptr::null_mut::<usize>(); 24];
+                    for block in &mut blocks {
+                        // SAFETY: freed once each, below.
+                        unsafe {
+                            *block = allocate(48).cast();
+                            **block = round;
+                        }
+                    }
+                    for block in blocks {
+                        // SAFETY: as above.
+                        unsafe {
+                            assert_eq!(*block, round, "a block was handed out twice");
+                            release(block.cast());
+                        }
+                    }
+                }
+            });
+        }
+        for _ in 0..30_000 {
+            stolen.fetch_add(super::steal::steal_all(), Relaxed);
+        }
+        stop.store(true, Relaxed);
+    });
+    assert!(stolen.load(Relaxed) > 10_000, "only {} blocks were stolen", stolen.load(Relaxed));
+}
+
 /// The same seed gives the same samples whether blocks are stolen meanwhile or not.
 #[test]
 fn stealing_does_not_change_samples() {
