@@ -1,6 +1,6 @@
 //! `malloc`: two fast paths and the slow one.
 
-use super::classes::{CLASSES, SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
+use super::classes::{SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
 use super::magazine::MAGAZINE_SHIFT;
 use super::{Heap, child, emergency, interval, refill, release, sampled, span, thread};
 use crate::arena;
