@@ -69,6 +69,18 @@ pub(crate) const fn first_capacity(class: usize) -> usize {
     }
 }
 
+/// Blocks taken from the slabs at a class's first refill; each further refill takes twice as many as the one before.
+///
+/// Few, so that a thread that lives shortly moves little, and only one of large blocks, so that the one just freed is used again
+/// while it is in the cache and its pages are there, rather than a fresh one.
+pub(crate) const fn first_batch(class: usize) -> usize {
+    match 32 * 1024 / class_size(class) {
+        0 => 1,
+        n @ 1..=8 => n,
+        _ => 8,
+    }
+}
+
 /// Slots that each of the two stacks of a class may grow to: 1 MiB of blocks, but no more than 128.
 ///
 /// A stack grows only where blocks go back to the slabs and are wanted again soon after.

@@ -32,6 +32,7 @@
 //! * M4 [`POISON`] in `bottom` of an open stack means that the owner has not yet seen the present epoch; only the owner removes
 //!   it, after it has looked at the epoch.
 
+use super::classes::{first_batch, first_capacity, largest_capacity};
 use super::slab::SlabLists;
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
@@ -127,6 +128,8 @@ pub(crate) struct ClassState {
     capacity: u32,
     /// Slots of each array; constant.
     largest: u32,
+    /// Blocks to take at the next refill.
+    batch: u32,
     /// Blocks went back to the slabs since the last refill.
     flushed: bool,
     /// A thief has claimed the alloc stack since the owner's last slow path.
@@ -147,15 +150,22 @@ impl ClassState {
         epoch: 0,
         capacity: 0,
         largest: 0,
+        batch: 0,
         flushed: false,
         claimed: false,
         slabs: SlabLists::NONE,
     };
 
-    /// Two empty stacks in the `2 * largest` slots from `first` on, of which they use `capacity` each. Nothing counted yet.
-    pub(crate) fn initialise(&mut self, m: &Magazine, first: usize, capacity: usize, largest: usize) {
-        let free_base = first + largest * SLOT;
-        *self = ClassState { first, capacity: capacity as u32, largest: largest as u32, ..Self::UNUSED };
+    /// Two empty stacks of `class` in the `2 * largest_capacity(class)` slots from `first` on. Nothing counted yet.
+    pub(crate) fn initialise(&mut self, m: &Magazine, class: usize, first: usize) {
+        let free_base = first + largest_capacity(class) * SLOT;
+        *self = ClassState {
+            first,
+            capacity: first_capacity(class) as u32,
+            largest: largest_capacity(class) as u32,
+            batch: first_batch(class) as u32,
+            ..Self::UNUSED
+        };
         m.top.store(first, Relaxed);
         m.free_top.store(free_base, Relaxed);
         self.limit = first as i64 - NEVER;
@@ -285,14 +295,16 @@ impl ClassState {
         self.rewind_frees(m);
     }
 
-    /// The slots of an empty alloc stack, to be filled from the far end down so that pops ascend in address order.
+    /// The slots to fill of an empty alloc stack, from the far end down so that pops ascend in address order.
     ///
-    /// If blocks that were given back are wanted again, there is more room from now on.
+    /// More each time, and if blocks that were given back are wanted again, there is more room from now on.
     pub(crate) fn slots(&mut self) -> core::ops::Range<usize> {
         if core::mem::take(&mut self.flushed) {
             self.capacity = (self.capacity * 2).min(self.largest);
         }
-        self.alloc_base..self.alloc_base + self.capacity as usize * SLOT
+        let batch = self.batch.min(self.capacity);
+        self.batch = batch * 2;
+        self.alloc_base..self.alloc_base + batch as usize * SLOT
     }
 
     /// The alloc stack has been filled: its lowest `count` slots hold blocks.
@@ -304,6 +316,12 @@ impl ClassState {
     /// First slot and number of cached blocks of the alloc stack.
     pub(crate) fn cached(&self, m: &Magazine) -> (*const usize, usize) {
         (self.real_bottom as *const usize, (m.top.load(Relaxed) - self.real_bottom) / SLOT)
+    }
+
+    /// Cached blocks in both stacks.
+    pub(crate) fn blocks(&self, m: &Magazine) -> usize {
+        let allocs = m.top.load(Relaxed).saturating_sub(self.real_bottom);
+        (allocs + (m.free_top.load(Relaxed) - self.free_bottom)) / SLOT
     }
 
     /// The alloc stack has been emptied; none of its blocks was allocated.

@@ -42,7 +42,7 @@ pub(crate) mod thread;
 mod tests;
 
 use crate::os::{self, child, lock::Lock};
-use classes::{CLASSES, SLOTS, first_capacity, largest_capacity};
+use classes::{CLASSES, SLOTS, largest_capacity};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
 use magazine::{ClassState, Magazine};
 
@@ -174,7 +174,7 @@ fn create() -> *mut Heap {
         let mut slots = heap as usize + size_of::<Heap>();
         for class in 1..CLASSES {
             let (magazine, state) = Heap::class(heap, class);
-            state.initialise(magazine, slots, first_capacity(class), largest_capacity(class));
+            state.initialise(magazine, class, slots);
             slots += largest_capacity(class) * 2 * 8;
         }
         let mut first = ALL.load(Acquire);

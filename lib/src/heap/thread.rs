@@ -1,5 +1,6 @@
 //! A thread and its heap: found in two instructions, made at the first slow path, given back when the thread ends.
 
+use super::classes::class_size;
 use super::{EMPTY, Heap, claim, emergency, interval, refill, repair};
 use crate::arena;
 use crate::os::{self, child, libc};
@@ -151,11 +152,31 @@ unsafe extern "C" fn thread_ends(heap: *mut u8) {
     set_ended_word(1);
     set_heap_word(&raw const EMPTY as usize);
     // SAFETY: the heap was this thread's and is no longer reachable through its word.
-    unsafe {
-        flush_all(heap);
-    }
+    unsafe { retire(heap) };
     give_up(heap);
     emergency::adopt_deferred();
+}
+
+/// Cached bytes that a heap may keep when its thread ends: the next thread finds them at hand.
+const KEPT_AT_END: usize = 32 * 1024;
+
+/// The thread of a heap ends: give its cached blocks back, unless they are few.
+unsafe fn retire(heap: *mut Heap) {
+    // SAFETY: the caller owns the heap; states are read under its lock.
+    unsafe {
+        (*heap).lock.lock();
+        let cached: usize = (1..super::CLASSES)
+            .map(|class| {
+                let (magazine, state) = Heap::class(heap, class);
+                state.settle_pop(magazine, false);
+                state.blocks(magazine) * class_size(class)
+            })
+            .sum();
+        (*heap).lock.unlock();
+        if cached > KEPT_AT_END {
+            flush_all(heap);
+        }
+    }
 }
 
 /// Give back all cached blocks of a heap. Owner only.
@@ -164,6 +185,11 @@ pub(super) unsafe fn flush_all(heap: *mut Heap) {
         // SAFETY: the caller owns the heap; each flush releases the lock.
         unsafe {
             (*heap).lock.lock();
+            let (magazine, state) = Heap::class(heap, class);
+            if state.blocks(magazine) == 0 {
+                (*heap).lock.unlock();
+                continue;
+            }
             refill::flush(heap, class);
             (*heap).lock.lock();
             let (magazine, state) = Heap::class(heap, class);
