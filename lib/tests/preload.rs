@@ -92,6 +92,15 @@ except MemoryError:
     assert_eq!(succeed(shell.args(["-c", &format!("export LD_PRELOAD={library}; {script}")])), "50000\n");
 }
 
+/// valgrind gives a program less address space than our window takes, and its own order of mappings.
+#[test]
+fn under_valgrind() {
+    let program = compile("threads.c", &[]);
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=none", "-q"]).arg(&program).env("LD_PRELOAD", library());
+    assert_eq!(succeed(&mut valgrind), "fine\n");
+}
+
 /// Nothing but the C library comes along, and nothing that allocates is called.
 #[test]
 fn the_library_needs_little() {

