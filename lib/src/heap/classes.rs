@@ -74,7 +74,7 @@ pub(crate) const fn first_capacity(class: usize) -> usize {
 /// Few, so that a thread that lives shortly moves little, and only one of large blocks, so that the one just freed is used again
 /// while it is in the cache and its pages are there, rather than a fresh one.
 pub(crate) const fn first_batch(class: usize) -> usize {
-    match 32 * 1024 / class_size(class) {
+    match 4 * 1024 / class_size(class) {
         0 => 1,
         n @ 1..=8 => n,
         _ => 8,

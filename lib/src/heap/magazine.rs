@@ -295,6 +295,11 @@ impl ClassState {
         self.rewind_frees(m);
     }
 
+    /// Refill as in the beginning: another thread takes the heap.
+    pub(crate) fn begin_small(&mut self, class: usize) {
+        self.batch = first_batch(class) as u32;
+    }
+
     /// The slots to fill of an empty alloc stack, from the far end down so that pops ascend in address order.
     ///
     /// More each time, and if blocks that were given back are wanted again, there is more room from now on.
