@@ -2,7 +2,7 @@
 
 use super::classes::{SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
 use super::magazine::MAGAZINE_SHIFT;
-use super::{Heap, child, emergency, interval, refill, release, sampled, span, thread};
+use super::{Heap, child, emergency, home, interval, refill, release, sampled, span, thread};
 use crate::arena;
 use crate::os::libc;
 
@@ -46,7 +46,7 @@ pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut
     let popped = offset != 0 && !Heap::is_empty_heap(heap);
     // SAFETY: `heap` is this thread's heap or EMPTY.
     unsafe {
-        if arena::is_busy_here() || (*heap).lock.held_by_me() {
+        if arena::is_busy_here() || home::is_busy_here(heap) {
             if popped {
                 Heap::magazine_at(heap, offset).undo_pop();
             }
@@ -66,10 +66,13 @@ unsafe fn allocate_interrupted(size: usize, class: usize) -> *mut u8 {
     if arena::is_busy_here() {
         return emergency::allocate(class_size(class));
     }
-    match thread::borrow_heap() {
-        // SAFETY: the heap is ours for the time of the lease.
-        Some(lease) => unsafe { allocate_leased(lease.heap, size, class, false) },
-        None => out_of_memory(),
+    let Some(lease) = thread::borrow_heap() else { return out_of_memory() };
+    // SAFETY: the heap is ours for the time of the lease.
+    unsafe {
+        if home::is_busy_here(lease.heap) {
+            return emergency::allocate(class_size(class));
+        }
+        allocate_leased(lease.heap, size, class, false)
     }
 }
 

@@ -62,10 +62,10 @@ pub(crate) const fn first_capacity(class: usize) -> usize {
             _ => 8,
         };
     }
-    match 16 * 1024 / size {
+    match 8 * 1024 / size {
         ..8 => 8,
-        n @ 8..=LARGEST_CAPACITY => n,
-        _ => LARGEST_CAPACITY,
+        n @ 8..=32 => n,
+        _ => 32,
     }
 }
 

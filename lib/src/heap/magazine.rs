@@ -33,7 +33,6 @@
 //!   it, after it has looked at the epoch.
 
 use super::classes::{first_batch, first_capacity, largest_capacity};
-use super::slab::SlabLists;
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
 /// A `bottom` that no pop can pass.
@@ -134,7 +133,6 @@ pub(crate) struct ClassState {
     flushed: bool,
     /// A thief has claimed the alloc stack since the owner's last slow path.
     claimed: bool,
-    pub(crate) slabs: SlabLists,
 }
 
 impl ClassState {
@@ -153,7 +151,6 @@ impl ClassState {
         batch: 0,
         flushed: false,
         claimed: false,
-        slabs: SlabLists::NONE,
     };
 
     /// Two empty stacks of `class` in the `2 * largest_capacity(class)` slots from `first` on. Nothing counted yet.

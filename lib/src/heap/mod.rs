@@ -8,24 +8,25 @@
 //! | alloc stack → program | owner | pop, no lock |
 //! | program → free stack | whoever frees (its own stack, whatever heap the block belongs to) | push, no lock |
 //! | free stack ↔ alloc stack | owner | swap, under its heap's lock |
-//! | bit → alloc stack (refill) | owner | under its heap's lock |
-//! | alloc stack → bit (flush) | owner | under the lock of the block's home heap |
+//! | bit → alloc stack (refill) | owner | under its heap's lock, and that of its home's slabs |
+//! | alloc stack → bit (flush) | owner | under the lock of the slabs of the block's home |
 //! | either stack → bit (theft) | any thread | under the victim's lock and after a fence of the process, see [`steal`] |
 //!
 //! # Invariants
 //!
-//! * H1 `slab.free` is the number of set bits whenever the home heap's lock is free.
-//! * H2 A slab goes back to the arena only when all its bits are set, under its heap's lock. So whoever holds a block keeps
+//! * H1 `slab.free` is the number of set bits whenever the lock of its home's slabs is free (see [`home`]).
+//! * H2 A slab goes back to the arena only when all its bits are set, under that lock. So whoever holds a block keeps
 //!   slab, class map entry and geometry as they are: `free` may read the class map without a lock.
 //! * H3 Heaps are never unmapped; a heap whose thread has ended is reused, with its slabs, by the next thread.
 //! * H4 A section under a lock calls nothing but `mmap`, `madvise` and `futex`, allocates nothing, and leaves its truth
 //!   (bitmaps, stack pointers of classes other than `busy`, heads of runs) valid after each single store.
-//! * H5 Lock order: one heap's lock at a time, then the arena's. `pthread_*` only with no lock held.
+//! * H5 Lock order: one heap's lock at a time, then one home's slab lock, then the arena's. `pthread_*` only with no lock held.
 
 pub(crate) mod allocate;
 pub(crate) mod classes;
 mod emergency;
 pub(crate) mod events;
+mod home;
 pub(crate) mod interval;
 mod magazine;
 mod refill;
@@ -43,8 +44,9 @@ mod tests;
 
 use crate::os::{self, child, lock::Lock};
 use classes::{CLASSES, SLOTS, largest_capacity};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
 use magazine::{ClassState, Magazine};
+use slab::SlabLists;
 
 /// `busy` while another thread steals from the heap.
 const THEFT: u32 = u32::MAX;
@@ -63,13 +65,20 @@ pub(crate) struct Heap {
     live: AtomicU64,
     /// Class whose stacks are being changed under the lock, 0 = none. What a vanished thread was changing is lost.
     busy: AtomicU32,
-    /// A forked child must rebuild what the lock guards.
+    /// A forked child must rebuild the lists of the slabs.
     damaged: bool,
     next: AtomicPtr<Heap>,
     /// Number of the heap, for seeding.
     sequence: u64,
     random: interval::Random,
     classes: [ClassState; CLASSES],
+    /// The heap whose slabs this one takes blocks from: itself, unless there are many threads.
+    home: AtomicPtr<Heap>,
+    /// Other heaps use the slabs of this one: `slab_lock` guards them, not `lock`. Never false again.
+    shared: AtomicBool,
+    slab_lock: Lock,
+    /// The slabs of this heap, by class.
+    slabs: [SlabLists; CLASSES],
 }
 
 /// The heap of threads that have none: each fast path fails and finds its way to the slow one.
@@ -83,6 +92,10 @@ pub(crate) static EMPTY: Heap = Heap {
     sequence: 0,
     random: interval::Random::UNSEEDED,
     classes: [const { ClassState::UNUSED }; CLASSES],
+    home: AtomicPtr::new(core::ptr::null_mut()),
+    shared: AtomicBool::new(false),
+    slab_lock: Lock::new(),
+    slabs: [const { SlabLists::NONE }; CLASSES],
 };
 
 // SAFETY: shared state is atomic or guarded by `lock`; the rest belongs to the thread named in `live`.
@@ -171,6 +184,7 @@ fn create() -> *mut Heap {
         (*heap).live.store(os::thread_id(), Relaxed);
         (*heap).sequence = SEQUENCE.fetch_add(1, Relaxed);
         (&raw mut (*heap).magazines[0]).write(Magazine::refusing());
+        home::settle(heap, (*heap).sequence as usize);
         let mut slots = heap as usize + size_of::<Heap>();
         for class in 1..CLASSES {
             let (magazine, state) = Heap::class(heap, class);

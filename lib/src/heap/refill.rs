@@ -2,22 +2,25 @@
 
 use super::classes::LARGEST_CAPACITY;
 use super::magazine::{ClassState, Magazine};
-use super::{Heap, interval, slab};
+use super::{Heap, emergency, home, interval, slab};
 use crate::arena::{slice, slice_index};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::*;
 
-/// Fill the empty alloc stack of a class from its slabs. It stays empty when there is no memory. Lock held.
+/// Fill the empty alloc stack of a class from the slabs of the heap's home. It stays empty when there is no memory. Lock held.
 pub(super) unsafe fn refill(heap: *mut Heap, class: usize, magazine: &Magazine, state: &mut ClassState) {
     debug_assert!(state.is_empty(magazine));
     let slots = state.slots();
     let mut slot = slots.end;
-    while slot != slots.start {
-        // A new slab only for a stack that got nothing: a partly filled one is good enough.
-        // SAFETY: the lock is held.
-        let Some(index) = (unsafe { slab::current(heap, class, &mut state.slabs, slot == slots.end) }) else { break };
-        // SAFETY: as above.
-        slot = unsafe { slab::take(&mut state.slabs, index, slots.start, slot) };
+    // SAFETY: the heap's lock is held, and then its home's slabs are locked.
+    unsafe {
+        let home = home::of(heap);
+        let locked = home::lock(home, heap);
+        while locked.is_some() && slot != slots.start {
+            // A new slab only for a stack that got nothing: a partly filled one is good enough.
+            let Some(index) = slab::current(home, class, slot == slots.end) else { break };
+            slot = slab::take(home, index, slots.start, slot);
+        }
     }
     let count = (slots.end - slot) / 8;
     if slot != slots.start {
@@ -36,8 +39,8 @@ pub(super) unsafe fn flush(heap: *mut Heap, class: usize) {
     unsafe {
         let (magazine, state) = Heap::enter(heap, class);
         let (slots, count) = state.cached(magazine);
-        let mut left = put_own(heap, slots, count, foreign);
-        let (magazine, state) = Heap::class(heap, class);
+        let home = home::of(heap);
+        let mut left = put_at_home(home, heap, slots, count, foreign);
         state.drained(magazine);
         Heap::leave(heap, magazine, state, interval::epoch());
         (*heap).lock.unlock();
@@ -47,18 +50,25 @@ pub(super) unsafe fn flush(heap: *mut Heap, class: usize) {
     }
 }
 
-/// Give back the blocks whose home is `heap`, whose lock is held; the others go to `rest`. Returns how many those are.
+/// Give back the blocks whose home is `home`; the others go to `rest`. Returns how many those are.
 ///
-/// `rest` may be `blocks` itself.
-pub(super) unsafe fn put_own(heap: *mut Heap, blocks: *const usize, count: usize, rest: *mut usize) -> usize {
+/// `rest` may be `blocks` itself. `held` is the heap whose lock this thread holds, or null.
+#[inline(always)]
+unsafe fn put_at_home(home: *mut Heap, held: *mut Heap, blocks: *const usize, count: usize, rest: *mut usize) -> usize {
     let mut left = 0;
+    // SAFETY: homes are never unmapped.
+    let locked = unsafe { home::lock(home, held) };
     for i in 0..count {
         // SAFETY: the caller's arrays; whoever holds a block may read its slab's owner (H2).
         unsafe {
             let block = *blocks.add(i);
             let member = slice(slice_index(block));
-            if core::ptr::eq((*member).owner.load(Relaxed), heap.cast()) {
-                slab::put(heap, (*member).first as usize, block);
+            if core::ptr::eq((*member).owner.load(Relaxed), home.cast()) {
+                if locked.is_some() {
+                    slab::put(home, (*member).first as usize, block);
+                } else {
+                    emergency::defer(block as *mut u8);
+                }
             } else {
                 *rest.add(left) = block;
                 left += 1;
@@ -68,15 +78,12 @@ pub(super) unsafe fn put_own(heap: *mut Heap, blocks: *const usize, count: usize
     left
 }
 
-/// Give back all blocks with the same home as the first. Returns how many are left.
+/// Give back all blocks with the same home as the first, with no lock held. Returns how many are left.
 #[inline(never)]
 pub(super) unsafe fn put_foreign(blocks: *mut usize, count: usize) -> usize {
     // SAFETY: as in `put_own`; a slab that has blocks out has an owner.
     unsafe {
         let home = (*slice(slice_index(*blocks))).owner.load(Acquire).cast::<Heap>();
-        (*home).lock.lock();
-        let left = put_own(home, blocks, count, blocks);
-        (*home).lock.unlock();
-        left
+        put_at_home(home, core::ptr::null_mut(), blocks, count, blocks)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::classes::class_size;
 use super::magazine::MAGAZINE_SHIFT;
-use super::{Heap, child, emergency, interval, refill, sampled, span, thread};
+use super::{Heap, child, emergency, home, interval, refill, sampled, span, thread};
 use crate::arena::{self, Kind, SLICES, class_entry, slice, slice_index};
 use crate::os::{self, libc};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -45,7 +45,7 @@ pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index
     child::check();
     // SAFETY: `heap` is this thread's heap or EMPTY; see the steps.
     unsafe {
-        if (*heap).lock.held_by_me() || arena::is_busy_here() || sampled::is_busy_here() {
+        if home::is_busy_here(heap) || arena::is_busy_here() || sampled::is_busy_here() {
             return emergency::defer(block);
         }
         emergency::adopt_deferred();

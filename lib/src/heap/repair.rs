@@ -9,7 +9,8 @@
 //! What is lost per vanished thread: the block in its registers, or one run in transit, or the cached blocks of one class.
 
 use super::classes::CLASSES;
-use super::{Heap, THEFT, all, interval, sampled, slab, steal, thread};
+use super::slab::SlabLists;
+use super::{Heap, THEFT, all, home, interval, sampled, slab, steal, thread};
 use crate::arena::{self, Kind, slice};
 use crate::os::{self, child};
 use core::sync::atomic::Ordering::*;
@@ -24,8 +25,11 @@ pub(super) fn repair() {
     for heap in all() {
         // SAFETY: one thread; H3.
         unsafe {
-            (*heap).damaged = (*heap).lock.held_by_vanished();
+            (*heap).damaged = home::slabs_held_by_vanished(heap);
             damaged |= (*heap).damaged;
+            if (*heap).damaged {
+                (*heap).slabs = [const { SlabLists::NONE }; CLASSES];
+            }
             repair_stacks(heap, (*heap).live.load(Relaxed) == me);
         }
     }
@@ -47,9 +51,11 @@ pub(super) fn repair() {
     for heap in all() {
         // SAFETY: one thread.
         unsafe {
-            if (*heap).damaged {
-                (*heap).damaged = false;
-                (*heap).lock.reset();
+            (*heap).damaged = false;
+            for lock in [&(*heap).lock, &(*heap).slab_lock] {
+                if lock.held_by_vanished() {
+                    lock.reset();
+                }
             }
             let live = (*heap).live.load(Relaxed);
             if live != 0 && live != me {
@@ -64,13 +70,10 @@ pub(super) fn repair() {
 unsafe fn repair_stacks(heap: *mut Heap, mine: bool) {
     // SAFETY: one thread, and the lock is not held by it when the heap is damaged.
     unsafe {
-        let damaged = (*heap).damaged;
+        let damaged = (*heap).lock.held_by_vanished();
         let busy = (*heap).busy.load(Relaxed);
         for class in 1..CLASSES {
             let (magazine, state) = Heap::class(heap, class);
-            if damaged {
-                state.slabs = slab::SlabLists::NONE;
-            }
             if damaged && class as u32 == busy {
                 state.empty_both(magazine);
                 state.open(magazine, interval::epoch());

@@ -1,6 +1,6 @@
 //! Slabs: 64 KiB of blocks of one class (more for blocks above 16 KiB), whose free blocks are bits in memory apart.
 //!
-//! All functions but [`create`] want the lock of the slab's heap held.
+//! All functions but [`create`] want the slabs of the slab's heap locked ([`home`](super::home)).
 
 use super::classes::{class_size, slab_slices};
 use super::magazine::MAGAZINE_SHIFT;
@@ -77,7 +77,9 @@ unsafe fn set_members(index: usize, slices: usize, owner: *mut Heap, entry: u16)
 }
 
 /// The slab to take blocks from: the current one, else a listed one, else (if `fresh`) a new one.
-pub(super) unsafe fn current(heap: *mut Heap, class: usize, lists: &mut SlabLists, fresh: bool) -> Option<usize> {
+pub(super) unsafe fn current(heap: *mut Heap, class: usize, fresh: bool) -> Option<usize> {
+    // SAFETY: the slabs are locked.
+    let lists = unsafe { &mut (*heap).slabs[class] };
     if lists.current != 0 {
         return Some(lists.current as usize);
     }
@@ -107,8 +109,8 @@ pub(super) unsafe fn current(heap: *mut Heap, class: usize, lists: &mut SlabList
 
 /// Move free blocks of the current slab into slots, from `end` down to `start`, in ascending address order as they will
 /// be popped. Returns the first slot filled. The slab stops being the current one when it has no more.
-pub(super) unsafe fn take(lists: &mut SlabLists, index: usize, start: usize, end: usize) -> usize {
-    // SAFETY: H1: the lock is held, so bitmap and counts are ours.
+pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usize) -> usize {
+    // SAFETY: H1: the slabs are locked, so bitmap and counts are ours.
     let slab = unsafe { &mut *slice(index) };
     let (base, size) = (address_of(index), slab.block_size as usize);
     let prefetched = end - PREFETCHED * 8;
@@ -140,7 +142,8 @@ pub(super) unsafe fn take(lists: &mut SlabLists, index: usize, start: usize, end
         } else {
             slab.state = ListState::Unlisted;
             slab.trigger = 1;
-            lists.current = 0;
+            // SAFETY: as above.
+            unsafe { (*heap).slabs[slab.class as usize].current = 0 };
         }
     }
     slot
@@ -176,9 +179,8 @@ pub(super) unsafe fn put(heap: *mut Heap, index: usize, block: usize) {
 #[cold]
 #[inline(never)]
 unsafe fn returned(heap: *mut Heap, index: usize, slab: &mut Slice) {
-    // SAFETY: the lock is held.
-    let (_, state) = unsafe { Heap::class(heap, slab.class as usize) };
-    let lists = &mut state.slabs;
+    // SAFETY: the slabs are locked.
+    let lists = unsafe { &mut (*heap).slabs[slab.class as usize] };
     if slab.state == ListState::Unlisted {
         // SAFETY: as above.
         unsafe { list(lists, index) };
@@ -210,7 +212,7 @@ pub(super) unsafe fn relist(heap: *mut Heap, index: usize) {
         slab.state = ListState::Unlisted;
         slab.trigger = slab.free + 1;
         if slab.free != 0 {
-            let lists = &mut Heap::class(heap, slab.class as usize).1.slabs;
+            let lists = &mut (*heap).slabs[slab.class as usize];
             list(lists, index);
             lists.empty += (slab.free == slab.blocks) as u32;
         }

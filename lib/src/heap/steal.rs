@@ -101,8 +101,8 @@ unsafe fn steal(heap: *mut Heap, loot: *mut usize) -> usize {
             }
         }
         (*heap).busy.store(0, SeqCst);
-        let mut left = refill::put_own(heap, loot, count, loot);
         (*heap).lock.unlock();
+        let mut left = count;
         while left != 0 {
             left = refill::put_foreign(loot, left);
         }

@@ -17,6 +17,7 @@ pub(super) const UNLINK: usize = 87;
 pub(super) const GETPPID: usize = 110;
 pub(super) const FUTEX: usize = 202;
 pub(super) const CLOCK_GETTIME: usize = 228;
+pub(super) const SCHED_GETAFFINITY: usize = 204;
 pub(super) const GETRANDOM: usize = 318;
 pub(super) const MEMBARRIER: usize = 324;
 

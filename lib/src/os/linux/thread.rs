@@ -1,7 +1,7 @@
 //! Threads: identity, one fast thread-local word, waiting, ending the process.
 
 use super::libc;
-use super::syscall::{CLOCK_GETTIME, FUTEX, GETPID, GETPPID, GETRANDOM, MEMBARRIER, WRITE, syscall};
+use super::syscall::{CLOCK_GETTIME, FUTEX, GETPID, GETPPID, GETRANDOM, MEMBARRIER, SCHED_GETAFFINITY, WRITE, syscall};
 use core::arch::asm;
 
 const FUTEX_WAIT_PRIVATE: usize = 128;
@@ -148,6 +148,15 @@ pub(crate) fn futex_wake(word: *const u32) {
 /// Where the program's own module begins to run.
 pub(crate) fn program_entry() -> usize {
     libc::getauxval(libc::AT_ENTRY)
+}
+
+/// Processors that this thread may run on; 4 when the kernel does not tell.
+pub(crate) fn processors() -> usize {
+    let mut mask = [0u64; 128];
+    // SAFETY: the kernel writes at most the size of the mask.
+    let n = unsafe { syscall(SCHED_GETAFFINITY, [0, size_of_val(&mask), mask.as_mut_ptr() as usize, 0, 0, 0]) };
+    let count: u32 = mask.iter().map(|word| word.count_ones()).sum();
+    if n > 0 && count > 0 { count as usize } else { 4 }
 }
 
 pub(crate) fn process_id() -> u32 {
