@@ -1,48 +1,401 @@
 /* mimalloc-pprof: C interface.
  *
  * Link with -lmimalloc_pprof (or preload libmimalloc_pprof.so, which also replaces malloc and free themselves).
- * All functions may be called from any thread. Sizes and alignments are in bytes.
- * Where a function can fail it returns NULL and sets errno.
+ * All functions may be called from any thread. Sizes, alignments and offsets are in bytes.
+ *
+ * A function that gives a block returns NULL and sets errno when it fails: ENOMEM when there is no memory, or when a
+ * count times a size is too large; EINVAL for an alignment that is not a power of two. A function that changes a block
+ * leaves it as it was when it fails, unless it says otherwise; NULL for the block allocates one. Size 0 gives a block
+ * of the least size, never NULL for that reason. Every block is given back with mi_free (or free, where that is ours).
  */
 #ifndef MIMALLOC_H
 #define MIMALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* The mimalloc release whose interface this is: major * 10000 + minor * 100 + patch. */
+#define MI_MALLOC_VERSION 30500
+
+#ifdef __cplusplus
+#define MI_NOEXCEPT noexcept
+#else
+#define MI_NOEXCEPT
+#endif
+
+/* What compilers may know of a function: the result is a new block, as large as these arguments (or their product),
+ * with the alignment in this argument. */
+#if defined(__GNUC__)
+#define MI_NEW __attribute__((malloc, warn_unused_result))
+#define MI_USE __attribute__((warn_unused_result))
+#define MI_SIZE(n) __attribute__((alloc_size(n)))
+#define MI_SIZES(n, m) __attribute__((alloc_size(n, m)))
+#define MI_ALIGN(n) __attribute__((alloc_align(n)))
+#else
+#define MI_NEW
+#define MI_USE
+#define MI_SIZE(n)
+#define MI_SIZES(n, m)
+#define MI_ALIGN(n)
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The mimalloc release whose interface this is: major * 10000 + minor * 100 + patch. */
-#define MI_MALLOC_VERSION 30500
+/* ---- Blocks ---------------------------------------------------------------------------------------------------- */
 
-/* The same, of the library that is in use at run time. */
-int mi_version(void);
+/* A block of at least `size` bytes, aligned to 16. */
+MI_NEW MI_SIZE(1) void* mi_malloc(size_t size) MI_NOEXCEPT;
+/* The same for `count` objects of `size` bytes each. */
+MI_NEW MI_SIZES(1, 2) void* mi_mallocn(size_t count, size_t size) MI_NOEXCEPT;
+/* A block whose bytes are all zero, to its end: mi_usable_size of them. */
+MI_NEW MI_SIZE(1) void* mi_zalloc(size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZES(1, 2) void* mi_calloc(size_t count, size_t size) MI_NOEXCEPT;
 
-/* A block of at least `size` bytes, aligned to 16. Size 0 gives a block of the least size. ENOMEM. */
-void* mi_malloc(size_t size);
-
-/* The same, with all bytes zero. */
-void* mi_zalloc(size_t size);
-
-/* A zeroed block for `count` objects of `size` bytes each. ENOMEM also when the product overflows. */
-void* mi_calloc(size_t count, size_t size);
-
-/* A block of at least `newsize` bytes with the contents of `p`, which it replaces; NULL for `p` allocates.
- * Size 0 gives a block of the least size, never NULL for that reason. When it fails, `p` is still valid. */
-void* mi_realloc(void* p, size_t newsize);
-
-/* A block whose address is a multiple of `alignment`, a power of two (else NULL and EINVAL). ENOMEM. */
-void* mi_malloc_aligned(size_t size, size_t alignment);
+/* A block of at least `newsize` bytes with the contents of `p`, which it replaces. It is the same block where the
+ * usable size is enough and at most twice what is needed. */
+MI_USE MI_SIZE(2) void* mi_realloc(void* p, size_t newsize) MI_NOEXCEPT;
+MI_USE MI_SIZES(2, 3) void* mi_reallocn(void* p, size_t count, size_t size) MI_NOEXCEPT;
+/* Frees `p` when it fails. */
+MI_USE MI_SIZE(2) void* mi_reallocf(void* p, size_t newsize) MI_NOEXCEPT;
+/* As mi_realloc, and every byte beyond the old usable size is zero, to the end of the new block. So what a block from
+ * mi_zalloc, mi_calloc or these grows by is zero as long as it only grows. */
+MI_USE MI_SIZE(2) void* mi_rezalloc(void* p, size_t newsize) MI_NOEXCEPT;
+MI_USE MI_SIZES(2, 3) void* mi_recalloc(void* p, size_t newcount, size_t size) MI_NOEXCEPT;
+/* `p` itself if it has room for `newsize` bytes, else NULL. `p` stays valid, and errno is kept. */
+MI_USE void* mi_expand(void* p, size_t newsize) MI_NOEXCEPT;
 
 /* Give a block back. NULL is allowed; errno is kept. The block may come from any thread. */
-void mi_free(void* p);
+void mi_free(void* p) MI_NOEXCEPT;
+/* The same by somebody who knows what was asked for. The size and the alignment are not used. */
+void mi_free_size(void* p, size_t size) MI_NOEXCEPT;
+void mi_free_size_aligned(void* p, size_t size, size_t alignment) MI_NOEXCEPT;
+void mi_free_aligned(void* p, size_t alignment) MI_NOEXCEPT;
 
-/* Bytes of a block that may be used, at least what was asked for; 0 for NULL. */
-size_t mi_usable_size(const void* p);
+/* Bytes of a block that may be used, at least what was asked for; 0 for NULL. Stable over the life of the block. */
+MI_USE size_t mi_usable_size(const void* p) MI_NOEXCEPT;
+/* The usable size that a block for `size` bytes would have: its size class, or whole 64 KiB above 512 KiB. */
+MI_USE size_t mi_good_size(size_t size) MI_NOEXCEPT;
+
+/* For sizes up to MI_SMALL_SIZE_MAX. No faster here than those without `small`. */
+#define MI_SMALL_WSIZE_MAX 128
+#define MI_SMALL_SIZE_MAX (MI_SMALL_WSIZE_MAX * sizeof(void*))
+MI_NEW MI_SIZE(1) void* mi_malloc_small(size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(1) void* mi_zalloc_small(size_t size) MI_NOEXCEPT;
+void mi_free_small(void* p) MI_NOEXCEPT;
+
+/* Copies of strings; NULL for NULL. mi_strndup copies at most `n` bytes. mi_realpath is realpath, whose result is a
+ * block of ours if `resolved_name` is NULL. */
+MI_NEW char* mi_strdup(const char* s) MI_NOEXCEPT;
+MI_NEW char* mi_strndup(const char* s, size_t n) MI_NOEXCEPT;
+char* mi_realpath(const char* fname, char* resolved_name) MI_NOEXCEPT;
+
+/* ---- Aligned blocks -------------------------------------------------------------------------------------------- */
+
+/* Blocks at an address that is a multiple of `alignment`, a power of two (else NULL and EINVAL). In the functions that
+ * end in `_at` it is the address plus `offset` that is. With an offset that is not itself a multiple of the alignment
+ * such a block takes at least 64 KiB of its own. */
+MI_NEW MI_SIZE(1) MI_ALIGN(2) void* mi_malloc_aligned(size_t size, size_t alignment) MI_NOEXCEPT;
+MI_NEW MI_SIZE(1) void* mi_malloc_aligned_at(size_t size, size_t alignment, size_t offset) MI_NOEXCEPT;
+MI_NEW MI_SIZE(1) MI_ALIGN(2) void* mi_zalloc_aligned(size_t size, size_t alignment) MI_NOEXCEPT;
+MI_NEW MI_SIZE(1) void* mi_zalloc_aligned_at(size_t size, size_t alignment, size_t offset) MI_NOEXCEPT;
+MI_NEW MI_SIZES(1, 2) MI_ALIGN(3) void* mi_calloc_aligned(size_t count, size_t size, size_t alignment) MI_NOEXCEPT;
+MI_NEW MI_SIZES(1, 2)
+void* mi_calloc_aligned_at(size_t count, size_t size, size_t alignment, size_t offset) MI_NOEXCEPT;
+MI_USE MI_SIZE(2) MI_ALIGN(3) void* mi_realloc_aligned(void* p, size_t newsize, size_t alignment) MI_NOEXCEPT;
+MI_USE MI_SIZE(2) void* mi_realloc_aligned_at(void* p, size_t newsize, size_t alignment, size_t offset) MI_NOEXCEPT;
+MI_USE MI_SIZE(2) MI_ALIGN(3) void* mi_rezalloc_aligned(void* p, size_t newsize, size_t alignment) MI_NOEXCEPT;
+MI_USE MI_SIZE(2) void* mi_rezalloc_aligned_at(void* p, size_t newsize, size_t alignment, size_t offset) MI_NOEXCEPT;
+MI_USE MI_SIZES(2, 3) MI_ALIGN(4)
+void* mi_recalloc_aligned(void* p, size_t newcount, size_t size, size_t alignment) MI_NOEXCEPT;
+MI_USE MI_SIZES(2, 3)
+void* mi_recalloc_aligned_at(void* p, size_t newcount, size_t size, size_t alignment, size_t offset) MI_NOEXCEPT;
+
+/* ---- Blocks and their usable sizes ----------------------------------------------------------------------------- */
+
+/* As the functions without `u`, and they set `*block_size` to the usable size of the block, or to 0 when there is none.
+ * A place for a size may be NULL. mi_urealloc tells the sizes before and after. */
+MI_NEW MI_SIZE(1) void* mi_umalloc(size_t size, size_t* block_size) MI_NOEXCEPT;
+MI_NEW MI_SIZES(1, 2) void* mi_ucalloc(size_t count, size_t size, size_t* block_size) MI_NOEXCEPT;
+MI_USE MI_SIZE(2)
+void* mi_urealloc(void* p, size_t newsize, size_t* block_size_pre, size_t* block_size_post) MI_NOEXCEPT;
+void mi_ufree(void* p, size_t* block_size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(1) MI_ALIGN(2) void* mi_umalloc_aligned(size_t size, size_t alignment, size_t* block_size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(1) MI_ALIGN(2) void* mi_uzalloc_aligned(size_t size, size_t alignment, size_t* block_size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(1) void* mi_umalloc_small(size_t size, size_t* block_size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(1) void* mi_uzalloc_small(size_t size, size_t* block_size) MI_NOEXCEPT;
+
+/* ---- Sizes that the compiler knows, and types ------------------------------------------------------------------ */
+
+static inline void* mi_malloc_csize(size_t size) MI_NOEXCEPT {
+  return size <= MI_SMALL_SIZE_MAX ? mi_malloc_small(size) : mi_malloc(size);
+}
+static inline void* mi_zalloc_csize(size_t size) MI_NOEXCEPT {
+  return size <= MI_SMALL_SIZE_MAX ? mi_zalloc_small(size) : mi_zalloc(size);
+}
+static inline void mi_free_csize(void* p, size_t size) MI_NOEXCEPT {
+  if (size <= MI_SMALL_SIZE_MAX) mi_free_small(p);
+  else mi_free_size(p, size);
+}
+
+#define mi_malloc_tp(tp) ((tp*)mi_malloc_csize(sizeof(tp)))
+#define mi_zalloc_tp(tp) ((tp*)mi_zalloc_csize(sizeof(tp)))
+#define mi_calloc_tp(tp, n) ((tp*)mi_calloc(n, sizeof(tp)))
+#define mi_mallocn_tp(tp, n) ((tp*)mi_mallocn(n, sizeof(tp)))
+#define mi_reallocn_tp(p, tp, n) ((tp*)mi_reallocn(p, n, sizeof(tp)))
+#define mi_recalloc_tp(p, tp, n) ((tp*)mi_recalloc(p, n, sizeof(tp)))
+#define mi_free_tp(p, tp) mi_free_csize(p, sizeof(tp))
+
+/* ---- As in POSIX and in other C libraries ---------------------------------------------------------------------- */
+
+/* Frees a block of ours; every other address is ignored. */
+void mi_cfree(void* p) MI_NOEXCEPT;
+/* mi_expand that sets ENOMEM. */
+void* mi__expand(void* p, size_t newsize) MI_NOEXCEPT;
+/* mi_usable_size that is 0 for what is not ours. */
+MI_USE size_t mi_malloc_size(const void* p) MI_NOEXCEPT;
+MI_USE size_t mi_malloc_usable_size(const void* p) MI_NOEXCEPT;
+MI_USE size_t mi_malloc_good_size(size_t size) MI_NOEXCEPT;
+
+/* 0, or EINVAL or ENOMEM and `*p` is as it was. The alignment is also to be a multiple of the size of a pointer. */
+int mi_posix_memalign(void** p, size_t alignment, size_t size) MI_NOEXCEPT;
+/* An alignment that is not a power of two is rounded up to one. */
+MI_NEW MI_SIZE(2) void* mi_memalign(size_t alignment, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) MI_ALIGN(1) void* mi_aligned_alloc(size_t alignment, size_t size) MI_NOEXCEPT;
+/* At a page boundary; mi_pvalloc in whole pages. */
+MI_NEW MI_SIZE(1) void* mi_valloc(size_t size) MI_NOEXCEPT;
+MI_NEW void* mi_pvalloc(size_t size) MI_NOEXCEPT;
+
+MI_USE MI_SIZES(2, 3) void* mi_reallocarray(void* p, size_t count, size_t size) MI_NOEXCEPT;
+/* `p` points to the pointer to the block, which is changed. 0, or EINVAL or ENOMEM; errno is kept. */
+int mi_reallocarr(void* p, size_t count, size_t size) MI_NOEXCEPT;
+MI_USE void* mi_aligned_recalloc(void* p, size_t newcount, size_t size, size_t alignment) MI_NOEXCEPT;
+MI_USE
+void* mi_aligned_offset_recalloc(void* p, size_t newcount, size_t size, size_t alignment, size_t offset) MI_NOEXCEPT;
+
+/* A copy of the environment variable `name` in `*buf`, or NULL if there is none; `*size` counts its zero. 0, EINVAL or
+ * ENOMEM. There are no wide variables on this system: EINVAL. */
+int mi_dupenv_s(char** buf, size_t* size, const char* name) MI_NOEXCEPT;
+int mi_wdupenv_s(wchar_t** buf, size_t* size, const wchar_t* name) MI_NOEXCEPT;
+MI_NEW wchar_t* mi_wcsdup(const wchar_t* s) MI_NOEXCEPT;
+MI_NEW unsigned char* mi_mbsdup(const unsigned char* s) MI_NOEXCEPT;
+
+/* ---- As operator new ------------------------------------------------------------------------------------------- */
+
+/* They call the program's new-handler until there is memory. Without a handler they throw std::bad_alloc, or in a
+ * program without a C++ runtime, abort; those with `nothrow` return NULL. Where a
+ * count times a size is too large, no handler is called. */
+MI_NEW MI_SIZE(1) void* mi_new(size_t size);
+MI_NEW MI_SIZE(1) MI_ALIGN(2) void* mi_new_aligned(size_t size, size_t alignment);
+MI_NEW MI_SIZE(1) void* mi_new_nothrow(size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(1) MI_ALIGN(2) void* mi_new_aligned_nothrow(size_t size, size_t alignment) MI_NOEXCEPT;
+MI_NEW MI_SIZES(1, 2) void* mi_new_n(size_t count, size_t size);
+MI_USE MI_SIZE(2) void* mi_new_realloc(void* p, size_t newsize);
+MI_USE MI_SIZES(2, 3) void* mi_new_reallocn(void* p, size_t newcount, size_t size);
+
+/* ---- Process and threads --------------------------------------------------------------------------------------- */
+
+/* MI_MALLOC_VERSION of the library that is in use at run time. */
+MI_USE int mi_version(void) MI_NOEXCEPT;
+/* Whether malloc and free in this process are ours. */
+MI_USE bool mi_is_redirected(void) MI_NOEXCEPT;
+
+/* Process and threads need none of these: everything is made ready at the first allocation, a thread gives back what it
+ * has cached when it ends, and blocks stay valid to the last. The `init` functions do at once what the first allocation
+ * would; the others have no effect. */
+void mi_process_init(void) MI_NOEXCEPT;
+void mi_process_done(void) MI_NOEXCEPT;
+void mi_thread_init(void) MI_NOEXCEPT;
+void mi_thread_done(void) MI_NOEXCEPT;
+void mi_thread_set_in_threadpool(void) MI_NOEXCEPT;
+
+/* Calls the registered deferred free. Nothing else is done in this version. */
+void mi_collect(bool force) MI_NOEXCEPT;
+void mi_collect_reduce(size_t target_size) MI_NOEXCEPT;
+
+/* Whether an address is in memory that blocks are made from. */
+MI_USE bool mi_is_in_heap_region(const void* p) MI_NOEXCEPT;
+MI_USE bool mi_check_owned(const void* p) MI_NOEXCEPT;
+
+/* What the process has used up to now; each place may be NULL. Times in milliseconds, memory in bytes. Committed is
+ * private memory that may be written, whether or not it was touched, and its peak is the most that any call of this
+ * function has seen; all other numbers are the kernel's. page_faults counts those that waited for a disk. */
+void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_msecs, size_t* current_rss,
+                     size_t* peak_rss, size_t* current_commit, size_t* peak_commit, size_t* page_faults) MI_NOEXCEPT;
+
+/* ---- Functions of the program's -------------------------------------------------------------------------------- */
+
+/* They return normally: no exception, no longjmp. The pair of function and argument is replaced as one; a call of the
+ * one from before may still be under way afterwards. NULL takes the function away. */
+
+/* Gets text in pieces, each a C string. */
+typedef void(mi_output_fun)(const char* msg, void* arg);
+/* Where to print when a call names no function; standard error at first. */
+void mi_register_output(mi_output_fun* out, void* arg) MI_NOEXCEPT;
+
+/* Gets EINVAL for an alignment that is refused, EOVERFLOW for a product that is too large, before errno is set. Not
+ * called when there is no memory. */
+typedef void(mi_error_fun)(int err, void* arg);
+void mi_register_error(mi_error_fun* fun, void* arg) MI_NOEXCEPT;
+
+/* Frees what the program has put off: all of it with `force`. `heartbeat` grows by one from call to call. Called by
+ * mi_collect and at no other time; never in two threads at once, and not from within itself. */
+typedef void(mi_deferred_free_fun)(bool force, unsigned long long heartbeat, void* arg);
+void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) MI_NOEXCEPT;
+
+/* ---- Text ------------------------------------------------------------------------------------------------------ */
+
+/* With `out` NULL, or without it, to the registered function. */
+void mi_process_info_print(void) MI_NOEXCEPT;
+void mi_process_info_print_out(mi_output_fun* out, void* arg) MI_NOEXCEPT;
+void mi_options_print(void) MI_NOEXCEPT;
+void mi_options_print_out(mi_output_fun* out, void* arg) MI_NOEXCEPT;
+/* Blocks by size, and the process. The argument of mi_stats_print is not used. Counts cover all threads, also in the
+ * function with `thread`, and there is nothing to reset or to merge. */
+void mi_stats_print(void* unused) MI_NOEXCEPT;
+void mi_thread_stats_print_out(mi_output_fun* out, void* arg) MI_NOEXCEPT;
+void mi_stats_reset(void) MI_NOEXCEPT;
+void mi_stats_merge(void) MI_NOEXCEPT;
+
+/* ---- Options --------------------------------------------------------------------------------------------------- */
+
+/* Which of them have an effect says docs/options.md. Each may be given as MIMALLOC_NAME in the environment. */
+typedef enum mi_option_e {
+  mi_option_show_errors,
+  mi_option_show_stats,
+  mi_option_verbose,
+  mi_option_deprecated_eager_commit,
+  mi_option_arena_eager_commit,
+  mi_option_purge_decommits,
+  mi_option_allow_large_os_pages,
+  mi_option_reserve_huge_os_pages,
+  mi_option_reserve_huge_os_pages_at,
+  mi_option_reserve_os_memory,
+  mi_option_deprecated_segment_cache,
+  mi_option_deprecated_page_reset,
+  mi_option_deprecated_abandoned_page_purge,
+  mi_option_deprecated_segment_reset,
+  mi_option_deprecated_eager_commit_delay,
+  mi_option_purge_delay,
+  mi_option_use_numa_nodes,
+  mi_option_disallow_os_alloc,
+  mi_option_os_tag,
+  mi_option_max_errors,
+  mi_option_max_warnings,
+  mi_option_deprecated_max_segment_reclaim,
+  mi_option_destroy_on_exit,
+  mi_option_arena_reserve,
+  mi_option_arena_purge_mult,
+  mi_option_deprecated_purge_extend_delay,
+  mi_option_disallow_arena_alloc,
+  mi_option_retry_on_oom,
+  mi_option_deprecated_visit_abandoned,
+  mi_option_guarded_min,
+  mi_option_guarded_max,
+  mi_option_guarded_precise,
+  mi_option_guarded_sample_rate,
+  mi_option_guarded_sample_seed,
+  mi_option_generic_collect,
+  mi_option_page_reclaim_on_free,
+  mi_option_page_full_retain,
+  mi_option_page_max_candidates,
+  mi_option_max_vabits,
+  mi_option_pagemap_commit,
+  mi_option_page_commit_on_demand,
+  mi_option_page_max_reclaim,
+  mi_option_page_cross_thread_max_reclaim,
+  mi_option_allow_thp,
+  mi_option_minimal_purge_size,
+  mi_option_arena_max_object_size,
+  mi_option_arena_is_numa_local,
+  mi_option_prof,
+  mi_option_prof_sample_rate,
+  mi_option_prof_bt_max,
+  mi_option_prof_accum,
+  mi_option_prof_seed,
+  mi_option_prof_max_bytes,
+  mi_option_memory_events,
+  mi_option_purge_zeroes,
+  mi_option_scavenger,
+  mi_option_purge_holes,
+  mi_option_purge_holes_eager_zero,
+  mi_option_purge_holes_min_interval,
+  mi_option_purge_holes_full_every,
+  mi_option_snapshot_on_exit,
+  mi_option_page_reserve,
+  mi_option_resident_first,
+  mi_option_large_span,
+  mi_option_large_span_max,
+  _mi_option_last,
+  /* Former names. */
+  mi_option_large_os_pages = mi_option_allow_large_os_pages,
+  mi_option_eager_region_commit = mi_option_arena_eager_commit,
+  mi_option_reset_decommits = mi_option_purge_decommits,
+  mi_option_reset_delay = mi_option_purge_delay,
+  mi_option_limit_os_alloc = mi_option_disallow_os_alloc
+} mi_option_t;
+
+/* Enabled is everything but 0. */
+MI_USE bool mi_option_is_enabled(mi_option_t option) MI_NOEXCEPT;
+void mi_option_enable(mi_option_t option) MI_NOEXCEPT;
+void mi_option_disable(mi_option_t option) MI_NOEXCEPT;
+void mi_option_set_enabled(mi_option_t option, bool enable) MI_NOEXCEPT;
+void mi_option_set_enabled_default(mi_option_t option, bool enable) MI_NOEXCEPT;
+
+MI_USE long mi_option_get(mi_option_t option) MI_NOEXCEPT;
+MI_USE long mi_option_get_clamp(mi_option_t option, long min, long max) MI_NOEXCEPT;
+/* In bytes, also where the option is in KiB; 0 if it is negative. */
+MI_USE size_t mi_option_get_size(mi_option_t option) MI_NOEXCEPT;
+void mi_option_set(mi_option_t option, long value) MI_NOEXCEPT;
+/* No effect if the environment or mi_option_set has set the option. */
+void mi_option_set_default(mi_option_t option, long value) MI_NOEXCEPT;
 
 #ifdef __cplusplus
 }
+#endif
+
+/* ---- C++: an allocator for containers -------------------------------------------------------------------------- */
+
+#ifdef __cplusplus
+#include <limits>
+#include <new>
+#include <type_traits>
+
+/* std::vector<int, mi_stl_allocator<int>> numbers; All of them are the same: any may free what another gave. */
+template <class T>
+struct mi_stl_allocator {
+  using value_type = T;
+  using size_type = std::size_t;
+  using difference_type = std::ptrdiff_t;
+  using propagate_on_container_copy_assignment = std::true_type;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+  using is_always_equal = std::true_type;
+  template <class U>
+  struct rebind {
+    using other = mi_stl_allocator<U>;
+  };
+
+  mi_stl_allocator() noexcept = default;
+  template <class U>
+  mi_stl_allocator(const mi_stl_allocator<U>&) noexcept {}
+  mi_stl_allocator select_on_container_copy_construction() const { return *this; }
+
+  T* allocate(size_type count) {
+    if (alignof(T) <= 16) return static_cast<T*>(mi_new_n(count, sizeof(T)));
+    /* More than there can be: the same error as for lack of memory. */
+    return static_cast<T*>(mi_new_aligned(count > max_size() ? max_size() * sizeof(T) : count * sizeof(T), alignof(T)));
+  }
+  void deallocate(T* p, size_type) noexcept { mi_free(p); }
+  size_type max_size() const noexcept { return std::numeric_limits<difference_type>::max() / sizeof(T); }
+};
+
+template <class T, class U>
+bool operator==(const mi_stl_allocator<T>&, const mi_stl_allocator<U>&) noexcept { return true; }
+template <class T, class U>
+bool operator!=(const mi_stl_allocator<T>&, const mi_stl_allocator<U>&) noexcept { return false; }
 #endif
 
 #endif

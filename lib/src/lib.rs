@@ -12,6 +12,7 @@
 //! observe/    sampler, stack capture, sites, dump
 //! heap/       size classes, stacks of cached blocks, slabs, spans, thread life, fork
 //! arena/      address space: slices and what is known of them
+//! options/    numbers that the environment and the program set
 //! os/         the only code that talks to an operating system or an architecture
 //! ```
 //!
@@ -33,6 +34,7 @@ mod os;
 mod arena;
 mod heap;
 mod observe;
+mod options;
 
 pub mod api;
 pub use api::global::MiMalloc;
@@ -43,5 +45,5 @@ pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
     sampled: observe::profiler::sampled,
     released: observe::profiler::released,
     resized: observe::profiler::resized,
-    forked: observe::life::forked,
+    forked: api::life::forked,
 };

@@ -15,6 +15,8 @@ mod life;
 mod loader;
 mod malloc;
 mod mi;
+mod mi_posix;
+mod mi_process;
 
 #[link(name = "c")]
 unsafe extern "C" {}

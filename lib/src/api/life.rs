@@ -1,14 +1,27 @@
 //! Begin and end of the process and of modules, as the preload library sees them.
 
-pub use crate::observe::life::{begin, end, module_unloaded};
+use super::c::stats;
+use crate::observe::life;
+use crate::options::{self, Name};
+use crate::os;
+
+pub use crate::observe::life::{begin, module_unloaded};
+
+/// The process ends: write the dump and the statistics that were asked for.
+pub fn end() {
+    life::end();
+    if options::get(Name::ShowStats) != 0 {
+        stats::malloc_stats();
+    }
+}
+
+/// In a forked child with one thread.
+pub(crate) fn forked() {
+    life::forked();
+    super::c::repair();
+}
 
 /// Whether a switch is on in the environment.
 pub fn is_set(name: &[u8]) -> bool {
-    crate::os::variable(name).is_some_and(crate::os::is_true)
-}
-
-/// Give the cached blocks of all threads back to their slabs, without waiting for any thread. Returns how many blocks were taken
-/// from other threads. What `mi_collect` and `malloc_trim` begin with.
-pub fn give_back_caches() -> usize {
-    crate::heap::steal::steal_all()
+    !os::is_privileged() && os::variable(name).is_some_and(os::is_true)
 }

@@ -270,6 +270,15 @@ pub(crate) fn repair() {
     for bin in &BINS {
         bin.store(0, Relaxed);
     }
+    // A run may have been made longer just now, over a head that is now inside it, or over the end.
+    walk(|run, _| {
+        // SAFETY: one thread; slices below the end of a run have metadata.
+        unsafe {
+            let end = run + (*slice(run)).length();
+            (run + 1..end).for_each(|inner| (*slice(inner)).clear_run());
+            END.store(END.load(Relaxed).max(end), Relaxed);
+        }
+    });
     walk(|run, kind| {
         if kind == Kind::Free {
             // SAFETY: one thread; the chain of heads is valid at every instant.

@@ -42,20 +42,17 @@ pub(crate) fn allocate_medium(size: usize, offset: usize, heap: *mut Heap) -> *m
 #[cold]
 #[inline(never)]
 pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut u8 {
-    let class = (offset >> MAGAZINE_SHIFT).max(1);
-    let popped = offset != 0 && !Heap::is_empty_heap(heap);
-    // SAFETY: `heap` is this thread's heap or EMPTY.
+    // SAFETY: `heap` is this thread's heap or EMPTY, whose magazines (like number 0) refuse whatever `top` is.
     unsafe {
-        if arena::is_busy_here() || home::is_busy_here(heap) {
-            if popped {
-                Heap::magazine_at(heap, offset).undo_pop();
-            }
+        Heap::magazine_at(heap, offset).undo_pop();
+        let class = (offset >> MAGAZINE_SHIFT).max(1);
+        if arena::is_busy_here() || home::is_busy_here(heap) || child::is_repaired_here() {
             return allocate_interrupted(size, class);
         }
         child::check();
         let Some(lease) = thread::lease(heap) else { return allocate_without_heap(class) };
         emergency::adopt_deferred();
-        allocate_leased(lease.heap, size, class, popped)
+        allocate_leased(lease.heap, size, class)
     }
 }
 
@@ -63,7 +60,7 @@ pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut
 #[cold]
 #[inline(never)]
 unsafe fn allocate_interrupted(size: usize, class: usize) -> *mut u8 {
-    if arena::is_busy_here() {
+    if arena::is_busy_here() || child::is_repaired_here() {
         return emergency::allocate(class_size(class));
     }
     let Some(lease) = thread::borrow_heap() else { return out_of_memory() };
@@ -72,7 +69,7 @@ unsafe fn allocate_interrupted(size: usize, class: usize) -> *mut u8 {
         if home::is_busy_here(lease.heap) {
             return emergency::allocate(class_size(class));
         }
-        allocate_leased(lease.heap, size, class, false)
+        allocate_leased(lease.heap, size, class)
     }
 }
 
@@ -83,9 +80,9 @@ fn allocate_without_heap(class: usize) -> *mut u8 {
 }
 
 #[inline(always)]
-unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize, popped: bool) -> *mut u8 {
+unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize) -> *mut u8 {
     // SAFETY: the heap is leased by this thread.
-    let (block, sampled_under) = unsafe { allocate_locked(heap, class, popped) };
+    let (block, sampled_under) = unsafe { allocate_locked(heap, class) };
     if block.is_null() {
         return out_of_memory();
     }
@@ -98,13 +95,12 @@ unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize, popped: bo
 
 /// A block, and the epoch under which it is the sampled one.
 #[inline(always)]
-unsafe fn allocate_locked(heap: *mut Heap, class: usize, popped: bool) -> (*mut u8, Option<u32>) {
+unsafe fn allocate_locked(heap: *mut Heap, class: usize) -> (*mut u8, Option<u32>) {
     // SAFETY: the heap is leased by this thread; its state is touched under its lock.
     unsafe {
         (*heap).lock.lock();
-        let (magazine, state) = Heap::class(heap, class);
-        state.settle_pop(magazine, popped);
         let (magazine, state) = Heap::enter(heap, class);
+        state.settle(magazine);
         let epoch = interval::epoch();
         let due = (state.epoch != epoch || state.is_due(magazine)) && interval::event(heap, class, epoch);
         let (_, state) = Heap::class(heap, class);
@@ -158,16 +154,21 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 
     unsafe { allocate(class_size(class)) }
 }
 
-/// A block whose bytes are all zero.
+/// A block whose bytes are all zero, to its end.
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
-    // SAFETY: the block has at least `size` bytes.
+    // SAFETY: the block has at least `size` bytes; in a slab it has those of its class.
     unsafe {
         let block = allocate(size);
-        let fresh = size > SLAB_MAX && span::reads_zero(block);
-        if !block.is_null() && !fresh {
-            block.write_bytes(0, size);
+        if block.is_null() || (size > SLAB_MAX && span::reads_zero(block)) {
+            return block;
         }
+        let whole = match size {
+            ..=SMALL_MAX => class_size(small_class(size).max(1)),
+            _ if size <= SLAB_MAX => class_size(medium_class(size)),
+            _ => release::usable_size(block),
+        };
+        block.write_bytes(0, whole);
         block
     }
 }

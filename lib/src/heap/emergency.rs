@@ -54,7 +54,7 @@ pub(super) unsafe fn defer(block: *mut u8) {
     let mut first = DEFERRED.load(Relaxed);
     loop {
         // SAFETY: the block is free, and every block has room for a pointer.
-        unsafe { block.cast::<*mut u8>().write(first) };
+        unsafe { block.cast::<*mut u8>().write_unaligned(first) };
         match DEFERRED.compare_exchange(first, block, AcqRel, Relaxed) {
             Ok(_) => return,
             Err(now) => first = now,
@@ -77,7 +77,7 @@ fn adopt() {
     while !block.is_null() {
         // SAFETY: the list was made by `defer`, and is now ours alone.
         unsafe {
-            let next = block.cast::<*mut u8>().read();
+            let next = block.cast::<*mut u8>().read_unaligned();
             release::release(block);
             block = next;
         }

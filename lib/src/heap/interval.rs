@@ -57,13 +57,19 @@ pub(crate) fn start(rate: u64, seed: u64) {
         // SAFETY: H3, and `bottom` is written under the lock.
         unsafe {
             (*heap).lock.lock();
-            for class in 1..CLASSES {
-                (*heap).magazines[class].bottom.store(POISON, Relaxed);
-            }
+            poison(heap);
             (*heap).lock.unlock();
         }
     }
     SWITCH.unlock();
+}
+
+/// Have the owner look at the epoch at its next pop of each class.
+unsafe fn poison(heap: *mut Heap) {
+    for class in 1..CLASSES {
+        // SAFETY: H3; the caller holds the lock.
+        unsafe { (*heap).magazines[class].bottom.store(POISON, Relaxed) };
+    }
 }
 
 /// Sample no more. Each class forgets its pending sample at its next slow path.
@@ -79,6 +85,11 @@ pub(crate) fn stop() {
 pub(crate) fn repair(child: u64) {
     if SWITCH.held_by_vanished() {
         SWITCH.reset();
+        // It may have been a start that had not come to every heap.
+        for heap in all() {
+            // SAFETY: one thread.
+            unsafe { poison(heap) };
+        }
     }
     SEED.store(mix(SEED.load(Relaxed) ^ mix(child)), Relaxed);
     for heap in all() {

@@ -6,7 +6,8 @@
 //! The pop stores the lowered `top` first and compares it with `bottom` afterwards. That costs no more than an ordinary
 //! test for emptiness, and it is what allows another thread, which raises `bottom` and then fences the process, to be
 //! sure of what it may take ([`steal`](super::steal)). A pop that failed has lowered `top` by one slot: the slow path
-//! undoes that first.
+//! undoes that first. `lib/tests/models` looks at every interleaving of all this; who changes the order of loads and stores
+//! here changes it there too.
 //!
 //! # Counting by position
 //!
@@ -33,6 +34,7 @@
 //!   it, after it has looked at the epoch.
 
 use super::classes::{first_batch, first_capacity, largest_capacity};
+use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
 /// A `bottom` that no pop can pass.
@@ -101,10 +103,11 @@ impl Magazine {
         true
     }
 
-    /// Take back what a failed pop did. Owner only.
+    /// Take back what a failed pop did: the first act of the slow path, in one instruction, so that a signal handler that
+    /// allocates finds `top` as it should be. Owner only.
     #[inline(always)]
     pub(crate) fn undo_pop(&self) {
-        self.top.store(self.top.load(Relaxed).wrapping_add(SLOT), Relaxed);
+        os::add_at_once(&self.top, SLOT);
     }
 }
 
@@ -131,8 +134,6 @@ pub(crate) struct ClassState {
     batch: u32,
     /// Blocks went back to the slabs since the last refill.
     flushed: bool,
-    /// A thief has claimed the alloc stack since the owner's last slow path.
-    claimed: bool,
 }
 
 impl ClassState {
@@ -150,7 +151,6 @@ impl ClassState {
         largest: 0,
         batch: 0,
         flushed: false,
-        claimed: false,
     };
 
     /// Two empty stacks of `class` in the `2 * largest_capacity(class)` slots from `first` on. Nothing counted yet.
@@ -206,29 +206,12 @@ impl ClassState {
         m.bottom.store(if self.epoch == epoch { bottom } else { POISON }, Relaxed);
     }
 
-    /// Begin a slow path of the owner: take back what a failed pop did (`popped`: there was one).
-    ///
-    /// A pop fails on a stack that is empty down to `bottom`, or at [`POISON`], or at a thief's claim. In the first case `top`
-    /// can only have been at `bottom`, and putting it there stays right when a signal handler that allocates has come between
-    /// the pop and us.
-    #[inline(always)]
-    pub(crate) fn settle_pop(&mut self, m: &Magazine, popped: bool) {
-        let bottom = m.bottom.load(Relaxed);
-        if bottom != POISON && !self.claimed {
-            m.top.store(m.top.load(Relaxed).max(bottom), Relaxed);
-        } else if popped {
-            m.undo_pop();
-        }
-        self.claimed = false;
-    }
-
     /// Thief, first step for the alloc stack: after this and a fence of the whole process, the owner takes nothing more.
     /// False: there is nothing to take.
     pub(crate) fn claim(&mut self, m: &Magazine) -> bool {
         if m.top.load(Relaxed) <= self.real_bottom {
             return false;
         }
-        self.claimed = true;
         m.bottom.store(POISON, Relaxed);
         true
     }
@@ -236,7 +219,7 @@ impl ClassState {
     /// Thief, second step, after the fence: the slots that are the thief's now. `top`, `limit` and `allocated` count pops, and a
     /// theft is none.
     ///
-    /// A pop of the owner that failed at the claim has lowered `top` by one slot: that slot stays cached.
+    /// If a pop of the owner has just failed at the claim, `top` may still be lowered by one slot: that slot stays cached.
     pub(crate) fn take_claimed(&mut self, m: &Magazine, epoch: u32) -> (*const usize, usize) {
         let start = self.real_bottom;
         self.real_bottom = m.top.load(Relaxed).max(start);
@@ -361,11 +344,15 @@ impl ClassState {
         (allocated.max(0) as u64, freed.max(0) as u64)
     }
 
-    /// A thread that this process does not have may have stopped in a failed pop: take that back.
+    /// Take back a failed pop that nobody has undone, as far as it can be told: of a thread that this process does not have, or of
+    /// code that a signal handler has interrupted.
     ///
-    /// Under [`POISON`] it cannot be told; then one cached block is given up.
+    /// A pop that failed at [`POISON`] on a stack that was not empty leaves no trace; then one cached block is given up.
+    #[inline(always)]
     pub(crate) fn settle(&mut self, m: &Magazine) {
-        self.settle_pop(m, false);
-        m.top.store(m.top.load(Relaxed).max(self.real_bottom), Relaxed);
+        let least = (self.real_bottom as i64).max(self.limit) as usize;
+        if m.top.load(Relaxed) < least {
+            m.top.store(least, Relaxed);
+        }
     }
 }

@@ -30,6 +30,22 @@ pub(super) unsafe fn refill(heap: *mut Heap, class: usize, magazine: &Magazine, 
     state.filled(magazine, count);
 }
 
+/// Take the lock of a heap with the alloc stack of a class empty: what it holds goes back to the slabs.
+pub(super) unsafe fn lock_emptied(heap: *mut Heap, class: usize) {
+    // SAFETY: the caller owns the heap.
+    unsafe {
+        loop {
+            (*heap).lock.lock();
+            let (magazine, state) = Heap::class(heap, class);
+            state.settle(magazine);
+            if state.is_empty(magazine) {
+                return;
+            }
+            flush(heap, class); // unlocks, and a signal handler may fill it again before we look
+        }
+    }
+}
+
 /// Give the whole alloc stack of a class back to the slabs. Lock held on entry, released on return.
 #[inline(never)]
 pub(super) unsafe fn flush(heap: *mut Heap, class: usize) {

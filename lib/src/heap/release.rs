@@ -42,12 +42,12 @@ pub(crate) fn release_foreign(block: *mut u8) {
 #[cold]
 #[inline(never)]
 pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index: usize) {
-    child::check();
     // SAFETY: `heap` is this thread's heap or EMPTY; see the steps.
     unsafe {
-        if home::is_busy_here(heap) || arena::is_busy_here() || sampled::is_busy_here() {
+        if home::is_busy_here(heap) || arena::is_busy_here() || sampled::is_busy_here() || child::is_repaired_here() {
             return emergency::defer(block);
         }
+        child::check();
         emergency::adopt_deferred();
         if offset == 0 {
             return release_special(index, block);
@@ -55,11 +55,10 @@ pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index
         let Some(lease) = thread::lease(heap) else { return }; // no memory for a heap: the block is lost
         let class = offset >> MAGAZINE_SHIFT;
         let magazine = Heap::magazine_at(lease.heap, offset);
-        if magazine.push(block) {
-            return;
+        // Once is enough, unless a signal handler fills the stack in between.
+        while !magazine.push(block) {
+            make_room(lease.heap, class);
         }
-        make_room(lease.heap, class);
-        magazine.push(block);
     }
 }
 
@@ -67,13 +66,7 @@ pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index
 unsafe fn make_room(heap: *mut Heap, class: usize) {
     // SAFETY: the heap is leased by this thread; state is touched under its lock.
     unsafe {
-        (*heap).lock.lock();
-        let (magazine, state) = Heap::class(heap, class);
-        state.settle_pop(magazine, false);
-        if !state.is_empty(magazine) {
-            refill::flush(heap, class); // unlocks
-            (*heap).lock.lock();
-        }
+        refill::lock_emptied(heap, class);
         let (magazine, state) = Heap::enter(heap, class);
         if state.has_frees(magazine) {
             state.swap(magazine);
@@ -132,7 +125,7 @@ pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
             return usable_size_foreign(block);
         }
         match run_of(index) {
-            Some((Kind::Span, first)) => (*slice(first)).length() * arena::SLICE,
+            Some((Kind::Span, first)) => (*slice(first)).length() * arena::SLICE - span::start(first).read(),
             Some((Kind::Sampled, first)) => (*slice(first)).block_size as usize,
             _ => misuse(block as usize, false),
         }

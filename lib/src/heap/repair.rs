@@ -77,9 +77,12 @@ unsafe fn repair_stacks(heap: *mut Heap, mine: bool) {
             if damaged && class as u32 == busy {
                 state.empty_both(magazine);
                 state.open(magazine, interval::epoch());
-            } else if damaged && busy == THEFT {
+                continue;
+            }
+            if damaged && busy == THEFT {
                 state.drop_claim(magazine, interval::epoch());
-            } else if !mine {
+            }
+            if !mine {
                 state.settle(magazine);
             }
         }

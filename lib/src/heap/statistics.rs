@@ -54,14 +54,19 @@ pub(crate) fn of_class(class: usize) -> (u64, u64) {
     sum
 }
 
-/// Everything that was ever allocated, in all sizes.
-pub(crate) fn totals() -> Totals {
-    let mut totals = Totals {
+/// Blocks above the slabs.
+pub(crate) fn spans() -> Totals {
+    Totals {
         allocated_blocks: SPANS_ALLOCATED.load(Relaxed),
         allocated_bytes: SPAN_BYTES_ALLOCATED.load(Relaxed),
         freed_blocks: SPANS_FREED.load(Relaxed),
         freed_bytes: SPAN_BYTES_FREED.load(Relaxed),
-    };
+    }
+}
+
+/// Everything that was ever allocated, in all sizes.
+pub(crate) fn totals() -> Totals {
+    let mut totals = spans();
     for class in 1..CLASSES {
         totals.add(class_size(class), of_class(class));
     }

@@ -169,7 +169,6 @@ unsafe fn retire(heap: *mut Heap) {
         let cached: usize = (1..super::CLASSES)
             .map(|class| {
                 let (magazine, state) = Heap::class(heap, class);
-                state.settle_pop(magazine, false);
                 state.begin_small(class);
                 state.blocks(magazine) * class_size(class)
             })
@@ -186,14 +185,7 @@ pub(super) unsafe fn flush_all(heap: *mut Heap) {
     for class in 1..super::CLASSES {
         // SAFETY: the caller owns the heap; each flush releases the lock.
         unsafe {
-            (*heap).lock.lock();
-            let (magazine, state) = Heap::class(heap, class);
-            if state.blocks(magazine) == 0 {
-                (*heap).lock.unlock();
-                continue;
-            }
-            refill::flush(heap, class);
-            (*heap).lock.lock();
+            refill::lock_emptied(heap, class);
             let (magazine, state) = Heap::class(heap, class);
             if state.has_frees(magazine) {
                 let (magazine, state) = Heap::enter(heap, class);

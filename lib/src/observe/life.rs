@@ -27,7 +27,7 @@ pub fn begin(environment: *const *const c_char) {
 }
 
 /// The process ends: write the dump that was asked for.
-pub fn end() {
+pub(crate) fn end() {
     if PROCESS.load(Acquire) != os::process_id() {
         return;
     }

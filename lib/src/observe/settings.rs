@@ -2,9 +2,10 @@
 
 use super::output::Path;
 use super::profiler::{MOST_FRAMES, Options};
+use crate::options::{self, Name};
 use crate::os;
 
-/// Sampling rate when none is given, in bytes.
+/// Sampling rate when it is set to none, in bytes.
 const RATE: u64 = 512 * 1024;
 /// Memory for sites when no limit is given, in bytes of address space.
 const MEMORY: u64 = 64 << 20;
@@ -30,7 +31,7 @@ pub(crate) struct Settings {
 
 /// Read the environment. `None`: this process is not to be profiled.
 pub(crate) fn read() -> Option<Settings> {
-    if os::is_privileged() || !os::is_true(os::variable(b"MIMALLOC_PROF")?) {
+    if os::is_privileged() || options::get(Name::Prof) == 0 {
         return None;
     }
     let mut dump = Path::EMPTY;
@@ -46,12 +47,12 @@ pub(crate) fn read() -> Option<Settings> {
     {
         return None;
     }
-    let rate = size(b"MIMALLOC_PROF_SAMPLE_INTERVAL").or_else(|| size(b"MIMALLOC_PROF_SAMPLE_RATE"));
+    let seed = options::get(Name::ProfSeed) as u64;
     let profile = Options {
-        rate: rate.filter(|&rate| rate > 0).unwrap_or(RATE),
-        seed: size(b"MIMALLOC_PROF_SEED").filter(|&seed| seed != 0).unwrap_or_else(os::random_seed),
-        depth: size(b"MIMALLOC_PROF_BT_MAX").filter(|&n| n != 0).unwrap_or(MOST_FRAMES as u64) as usize,
-        memory: size(b"MIMALLOC_PROF_MAX_BYTES").filter(|&n| n != 0).unwrap_or(MEMORY) as usize,
+        rate: options::get_positive(Name::ProfSampleRate).unwrap_or(RATE),
+        seed: if seed == 0 { os::random_seed() } else { seed },
+        depth: options::get_positive(Name::ProfBtMax).unwrap_or(MOST_FRAMES as u64) as usize,
+        memory: options::get_positive(Name::ProfMaxBytes).unwrap_or(MEMORY) as usize,
     };
     Some(Settings { profile, follow, dump })
 }
@@ -72,40 +73,7 @@ fn follow(dump: &Path) -> Follow {
     }
 }
 
-fn size(name: &[u8]) -> Option<u64> {
-    let value = os::variable(name)?;
-    let number = number(value);
-    if number.is_none() {
-        os::complain_about(name, b" is not a number; the default is used");
-    }
-    number
-}
-
-/// Decimal digits, with K, M or G (or KiB, MiB, GiB) for powers of 1024.
+/// A process id.
 fn number(value: &[u8]) -> Option<u64> {
-    let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
-    let number: u64 = core::str::from_utf8(&value[..digits]).ok()?.parse().ok()?;
-    let shift = match &value[digits..] {
-        b"" => 0,
-        b"K" | b"k" | b"KiB" => 10,
-        b"M" | b"m" | b"MiB" => 20,
-        b"G" | b"g" | b"GiB" => 30,
-        _ => return None,
-    };
-    number.checked_mul(1 << shift)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers() {
-        assert_eq!(number(b"524288"), Some(524288));
-        assert_eq!(number(b"512KiB"), Some(524288));
-        assert_eq!(number(b"2M"), Some(2 << 20));
-        for bad in [b"".as_slice(), b"x", b"-1", b"1.5M", b"99999999999999999999", b"18446744073709551615K", b"12 "] {
-            assert_eq!(number(bad), None, "{bad:?}");
-        }
-    }
+    core::str::from_utf8(value).ok()?.parse().ok()
 }

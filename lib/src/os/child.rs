@@ -4,12 +4,14 @@
 //! that child was made (`fork`, `_Fork`, raw `clone`). `vfork`, `posix_spawn` and every other child that shares our
 //! memory keep reading 1: there nothing is to be repaired, and nothing may be.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Used where the kernel cannot wipe a page: always in order, only the fork handler repairs.
 static NO_WIPE: AtomicU32 = AtomicU32::new(1);
 static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(&raw const NO_WIPE as *mut AtomicU32);
 static REPAIR: AtomicUsize = AtomicUsize::new(0);
+/// The thread that is repairing; 0 = none.
+static REPAIRED_BY: AtomicU64 = AtomicU64::new(0);
 
 /// Start to watch for being a new process; `repair` runs once in each, while it has one thread.
 pub(crate) fn watch(repair: fn()) {
@@ -42,10 +44,18 @@ pub(crate) fn check() {
 #[inline(never)]
 pub(crate) fn repair() {
     let repair = REPAIR.load(Acquire);
-    if repair != 0 {
+    // A signal handler may come in between: it must not repair as well.
+    if repair != 0 && REPAIRED_BY.swap(super::thread_id(), AcqRel) != super::thread_id() {
         // SAFETY: only `watch` stores here, and only a `fn()`.
         unsafe { core::mem::transmute::<usize, fn()>(repair)() }
+        REPAIRED_BY.store(0, Release);
     }
+}
+
+/// True in a signal handler that has interrupted this thread's repair.
+#[inline(always)]
+pub(crate) fn is_repaired_here() -> bool {
+    REPAIRED_BY.load(Relaxed) == super::thread_id()
 }
 
 /// The process is in order again. The last step of a repair.

@@ -86,7 +86,7 @@ static void wait_for(pid_t pid) {
     int status;
     for (int i = 0; i < 20000; i++) {
         if (waitpid(pid, &status, WNOHANG) == pid) {
-            if (status) atomic_fetch_add(&failed, 1);
+            if (status) atomic_fetch_add(&failed, 1), fprintf(stderr, "a child ended with %x\n", status);
             return;
         }
         struct timespec ms = {0, 1000000};

@@ -132,6 +132,13 @@ pub(crate) fn fence_process() -> bool {
     unsafe { syscall(MEMBARRIER, [PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]) == 0 }
 }
 
+/// Add to a word of this thread in one instruction, so that a signal handler sees it before or after, never in between.
+#[inline(always)]
+pub(crate) fn add_at_once(word: &core::sync::atomic::AtomicUsize, amount: usize) {
+    // SAFETY: an aligned word; other threads only read it, and a plain add is one store to them.
+    unsafe { asm!("add qword ptr [{}], {}", in(reg) word.as_ptr(), in(reg) amount, options(nostack)) };
+}
+
 /// Sleep while `*word == value`, at most 50 ms.
 pub(crate) fn futex_wait(word: *const u32, value: u32) {
     let timeout = [0u64, LONGEST_WAIT_NS];

@@ -1,8 +1,9 @@
-//! The C functions, without their names.
+//! The allocation functions of the C library.
 //!
-//! They differ from each other in `errno`, in what size 0 and impossible sizes give, and in what an alignment may be; where
-//! the standards leave a choice, these do as the GNU C library does. All are thread-safe; none unwinds.
+//! They differ from each other in `errno`, in what size 0 and impossible sizes give, and in what an alignment may be;
+//! where the standards leave a choice, these do as the GNU C library does.
 
+use super::failure::{overflow, refuse};
 use crate::heap::{allocate, release};
 use crate::os::{
     PAGE,
@@ -29,17 +30,7 @@ pub unsafe fn free(block: *mut u8) {
     unsafe { release::release(block) }
 }
 
-/// `mi_zalloc`: a zeroed block.
-///
-/// # Safety
-/// As `malloc`.
-#[inline(always)]
-pub unsafe fn zalloc(size: usize) -> *mut u8 {
-    // SAFETY: no preconditions.
-    unsafe { allocate::allocate_zeroed(size) }
-}
-
-/// `calloc`, `mi_calloc`: null and `ENOMEM` also when the product overflows.
+/// `calloc`: null and `ENOMEM` also when the product overflows.
 ///
 /// # Safety
 /// As `calloc`.
@@ -48,7 +39,7 @@ pub unsafe fn calloc(count: usize, size: usize) -> *mut u8 {
     match count.checked_mul(size) {
         // SAFETY: no preconditions.
         Some(size) => unsafe { allocate::allocate_zeroed(size) },
-        None => allocate::out_of_memory(),
+        None => overflow(),
     }
 }
 
@@ -67,16 +58,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     }
 }
 
-/// `mi_realloc`: size 0 gives a block of the least size.
-///
-/// # Safety
-/// As `realloc`.
-pub unsafe fn mi_realloc(block: *mut u8, size: usize) -> *mut u8 {
-    // SAFETY: the caller owns the block.
-    unsafe { allocate::reallocate(block, size) }
-}
-
-/// `reallocarray`: null and `ENOMEM` when the product overflows; the block is kept.
+/// `reallocarray` of the GNU C library: null and `ENOMEM` when the product overflows; the block is kept.
 ///
 /// # Safety
 /// As `realloc`.
@@ -84,7 +66,7 @@ pub unsafe fn reallocarray(block: *mut u8, count: usize, size: usize) -> *mut u8
     match count.checked_mul(size) {
         // SAFETY: the caller owns the block.
         Some(size) => unsafe { realloc(block, size) },
-        None => allocate::out_of_memory(),
+        None => overflow(),
     }
 }
 
@@ -149,21 +131,16 @@ pub unsafe fn pvalloc(size: usize) -> *mut u8 {
     match size.max(1).checked_next_multiple_of(PAGE) {
         // SAFETY: a power of two.
         Some(size) => unsafe { allocate::allocate_aligned(size, PAGE) },
-        None => allocate::out_of_memory(),
+        None => overflow(),
     }
 }
 
-/// `malloc_usable_size`, `mi_usable_size`: 0 for null. Every one of these bytes may be written and is kept by `realloc`.
+/// `malloc_usable_size`, `mi_usable_size`: 0 for null. Every one of these bytes may be written and is kept by
+/// `realloc`.
 ///
 /// # Safety
 /// The block is live.
 pub unsafe fn usable_size(block: *const u8) -> usize {
     // SAFETY: the caller owns the block.
     unsafe { release::usable_size(block) }
-}
-
-#[cold]
-fn refuse() -> *mut u8 {
-    set_errno(EINVAL);
-    core::ptr::null_mut()
 }

@@ -1,0 +1,34 @@
+//! The C functions, without their names.
+//!
+//! The names are given by `lib/preload`, which exports them; what they promise is written in `lib/include/mimalloc.h`,
+//! and what of mimalloc's interface is not there (yet) in `docs/api.md`. All are thread-safe; none unwinds.
+
+mod aligned;
+mod blocks;
+mod failure;
+mod glibc;
+mod hooks;
+mod options;
+mod placement;
+mod process;
+mod reported;
+mod standard;
+pub mod stats;
+mod strings;
+mod text;
+mod zeroing;
+
+pub use aligned::*;
+pub use blocks::*;
+pub use failure::overflow;
+pub use glibc::*;
+pub use hooks::{DeferredFreeFn, ErrorFn, register_deferred_free, register_error, register_output};
+pub use options::*;
+pub use process::*;
+pub use reported::*;
+pub use standard::*;
+pub use strings::*;
+pub use text::OutputFn;
+pub use zeroing::*;
+
+pub(super) use hooks::repair;

@@ -1,0 +1,250 @@
+//! mimalloc's C interface: headers, exported names, layouts, and programs that use every function, with the shared and
+//! with the static library.
+
+mod support;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{compile, library, preloaded, succeed};
+
+const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+
+fn archive() -> PathBuf {
+    library().with_file_name("libmimalloc_pprof.a")
+}
+
+fn temporary(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.{name}", std::process::id()))
+}
+
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} is needed for this test: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Compile a program for the shared library and for the static one, and give both to `run`.
+fn with_both(source: &str, options: &[&str], run: impl Fn(&mut Command) -> String, expected: &str) {
+    let (folder, archive) = (library().parent().unwrap(), archive());
+    let search = format!("-L{}", folder.display());
+    let linked = |libraries: &[&str]| compile(source, &[&[INCLUDE], options, libraries].concat());
+    let shared = linked(&[&search, "-lmimalloc_pprof"]);
+    assert_eq!(run(Command::new(&shared).env("LD_LIBRARY_PATH", folder)), expected, "{source} with the shared library");
+    let own = linked(&[archive.to_str().unwrap(), "-ldl"]);
+    assert_eq!(run(&mut Command::new(&own)), expected, "{source} with the static library");
+}
+
+#[test]
+fn blocks() {
+    with_both("api_blocks.c", &[], succeed, "");
+    // A sampled block differs from others in nothing.
+    let profiled =
+        |command: &mut Command| succeed(command.env("MIMALLOC_PROF", "1").env("MIMALLOC_PROF_SAMPLE_RATE", "1"));
+    with_both("api_blocks.c", &[], profiled, "");
+}
+
+#[test]
+fn operators_and_containers() {
+    for options in [["-std=c++17", "-DLIBRARY"], ["-std=c++20", "-DOPERATORS"]] {
+        with_both("api_new.cpp", &options, succeed, "fine\n");
+    }
+}
+
+#[test]
+fn names_of_the_c_library() {
+    with_both("api_override.c", &[], succeed, "fine\n");
+    let program = compile("api_libc.c", &[]);
+    assert_eq!(succeed(&mut preloaded(&program)), "");
+    let told = preloaded(&program).arg("stats").output().unwrap();
+    assert!(told.status.success() && String::from_utf8_lossy(&told.stderr).contains("block size"), "{told:?}");
+    let archive = archive();
+    let own = compile("api_own_names.c", &[archive.to_str().unwrap(), "-ldl"]);
+    assert_eq!(succeed(&mut Command::new(own)), "own\n112\n");
+}
+
+/// Options from the environment, what is said about them, and the JSON that the program prints.
+#[test]
+fn process_options_and_statistics() {
+    const OLD: &str = "mimalloc-pprof: MIMALLOC_EAGER_REGION_COMMIT is an old name; use MIMALLOC_ARENA_EAGER_COMMIT\n";
+    const BAD: &str = "mimalloc-pprof: MIMALLOC_MAX_ERRORS is not a number; the default is used\n";
+    let run = |command: &mut Command| {
+        command.env("MIMALLOC_PAGE_FULL_RETAIN", "-3").env("MIMALLOC_ARENA_RESERVE", "2MiB");
+        command.env("MIMALLOC_PAGEMAP_COMMIT", "").env("MIMALLOC_EAGER_REGION_COMMIT", "yes");
+        let output = command.env("MIMALLOC_MAX_ERRORS", "many").output().unwrap();
+        let (text, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(output.status.success(), "{text}\n{errors}");
+        // Each is said once, although the values are read many times.
+        assert_eq!(errors, [OLD, BAD].concat());
+        check_json(&text);
+        String::new()
+    };
+    with_both("api_process.c", &[], run, "");
+}
+
+/// It is JSON, and has all members in their order.
+fn check_json(text: &str) {
+    let balance = |open: char, close: char| text.matches(open).count() == text.matches(close).count();
+    assert!(text.starts_with("{\n") && balance('{', '}') && balance('[', ']') && !text.contains(",\n  ]"), "{text}");
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("  \"").or_else(|| line.strip_prefix("    \"")))
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
+    let expected = "stat_version mimalloc_version process elapsed_msecs user_msecs system_msecs rss_current rss_peak \
+        commit_current commit_peak page_faults pages reserved committed reset purged page_committed pages_abandoned threads \
+        malloc_normal malloc_huge malloc_requested mmap_calls commit_calls reset_calls purge_calls arena_count \
+        malloc_normal_count malloc_huge_count malloc_guarded_count arena_rollback_count arena_purges pages_extended \
+        pages_retire page_searches page_searches_count segments segments_abandoned segments_cache _segments_reserved heaps \
+        theaps pages_reclaim_on_alloc pages_reclaim_on_free pages_reabandon_full pages_unabandon_busy_wait \
+        heaps_delete_wait malloc_bins page_bins chunk_bins";
+    assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(text.matches("\"block_size\": ").count(), 2 * 74);
+    assert_eq!(text.matches("\"bin\": ").count(), 6);
+    let file = temporary("stats.json");
+    std::fs::write(&file, text).unwrap();
+    output(Command::new("python3").args(["-c", "import json, sys; json.load(open(sys.argv[1]))"]).arg(&file));
+}
+
+#[test]
+fn statistics_at_the_end() {
+    let output = preloaded("/bin/true").env("MIMALLOC_SHOW_STATS", "1").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.contains("block size") && errors.contains("process: "), "{errors}");
+}
+
+#[test]
+fn headers_need_no_others_and_raise_no_warnings() {
+    let strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic", INCLUDE];
+    for header in ["mimalloc.h", "mimalloc-stats.h", "mimalloc-override.h", "mimalloc-new-delete.h"] {
+        let source = temporary(&format!("{header}.c"));
+        std::fs::write(&source, format!("#include <{header}>\n#include <{header}>\nint main(void) {{ return 0; }}\n"))
+            .unwrap();
+        output(Command::new("cc").args(strict).arg("-std=c99").arg(&source));
+        for standard in ["-std=c++11", "-std=c++17", "-std=c++20"] {
+            output(Command::new("c++").args(strict).args([standard, "-x", "c++"]).arg(&source));
+        }
+    }
+}
+
+/// Functions that the headers declare and do not define.
+fn declared() -> BTreeSet<String> {
+    let source = temporary("declared.c");
+    std::fs::write(&source, "#include <mimalloc.h>\n#include <mimalloc-stats.h>\n").unwrap();
+    let text = output(Command::new("cc").args(["-E", "-P", INCLUDE]).arg(&source));
+    let mut declarations = Vec::new();
+    let (mut depth, mut current) = (0, String::new());
+    for c in text.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => {
+                depth -= 1;
+                if depth == 0 && !current.contains("typedef") {
+                    current.clear(); // a function with its body
+                }
+            }
+            ';' if depth == 0 => declarations.push(std::mem::take(&mut current)),
+            c if depth == 0 => current.push(c),
+            _ => {}
+        }
+    }
+    let name = |declaration: &String| {
+        let before = declaration.split('(').map(str::trim_end).find(|part| {
+            part.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().is_some_and(|word| word.starts_with("mi_"))
+        })?;
+        before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().map(str::to_owned)
+    };
+    declarations.iter().filter(|text| !text.contains("typedef") && text.contains('(')).filter_map(name).collect()
+}
+
+#[test]
+fn what_is_declared_is_exported_and_the_other_way_round() {
+    let declared = declared();
+    assert!(
+        declared.len() > 100 && declared.contains("mi_malloc") && declared.contains("mi_stats_as_json"),
+        "{declared:?}"
+    );
+    let symbols = output(Command::new("nm").args(["-D", "--defined-only"]).arg(library()));
+    let exported: BTreeSet<String> =
+        symbols.lines().map(|line| line[19..].to_owned()).filter(|name| name.starts_with("mi_")).collect();
+    assert_eq!(declared, exported);
+    let symbols = Command::new("nm").args(["--defined-only", "--extern-only"]).arg(archive()).output().unwrap();
+    let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    let archived: BTreeSet<&str> = symbols.lines().filter_map(|line| line.get(19..)).collect();
+    assert!(declared.iter().all(|name| archived.contains(name.as_str())));
+}
+
+/// `docs/api.md` has every function in one row, and calls there what is there.
+#[test]
+fn the_page_tells_the_state_of_every_function() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md")).unwrap();
+    let (mut there, mut rows) = (BTreeSet::new(), 0);
+    for row in page.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let names = cells[1].split_whitespace().map(|name| name.trim_matches('`').to_owned());
+        match cells[2] {
+            "yes" | "accepted" => names.for_each(|name| assert!(there.insert(name.clone()), "{name} is there twice")),
+            "not yet" => names.for_each(|name| assert!(!declared().contains(&name), "{name}")),
+            state => panic!("{state}: {row}"),
+        }
+        rows += 1;
+    }
+    assert!(rows > 20);
+    assert_eq!(there, declared());
+}
+
+/// Every function that is declared is called by one of the programs.
+#[test]
+fn every_function_is_used() {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let used: String = ["api_blocks.c", "api_new.cpp", "api_process.c"]
+        .iter()
+        .map(|name| std::fs::read_to_string(programs.join(name)).unwrap())
+        .collect();
+    let unused: Vec<String> = declared().into_iter().filter(|name| !used.contains(&format!("{name}("))).collect();
+    assert_eq!(unused, [""; 0]);
+}
+
+/// A C program that prints offsets, and what it has to print.
+macro_rules! layout {
+    ($type:path as $c:ident { $($field:ident $(as $named:ident)?),* }) => {{
+        let mut source = String::new();
+        let mut expected = String::new();
+        $(
+            let c_field = [stringify!($field) $(, stringify!($named))?].into_iter().last().unwrap();
+            source += &format!("printf(\"{c_field} %zu\\n\", offsetof({}, {c_field}));\n", stringify!($c));
+            expected += &format!("{c_field} {}\n", std::mem::offset_of!($type, $field));
+        )*
+        source += &format!("printf(\"%zu\\n\", sizeof({}));\n", stringify!($c));
+        expected += &format!("{}\n", size_of::<$type>());
+        (source, expected)
+    }};
+}
+
+#[test]
+fn layouts_agree() {
+    use mimalloc_pprof::api::c::stats::{BINS, CHUNK_BINS, Count, Counter, Stats};
+    let layouts = [
+        layout!(Count as mi_stat_count_t { total, peak, current }),
+        layout!(Counter as mi_stat_counter_t { total }),
+        layout!(Stats as mi_stats_t {
+            size, version, pages, reserved, committed, reset, purged, page_committed, pages_abandoned, threads, malloc_normal,
+            malloc_huge, malloc_requested, mmap_calls, commit_calls, reset_calls, purge_calls, arena_count,
+            malloc_normal_count, malloc_huge_count, malloc_guarded_count, arena_rollback_count, arena_purges, pages_extended,
+            pages_retire, page_searches, page_searches_count, segments, segments_abandoned, segments_cache, _segments_reserved,
+            heaps, theaps, pages_reclaim_on_alloc, pages_reclaim_on_free, pages_reabandon_full, pages_unabandon_busy_wait,
+            heaps_delete_wait, stat_reserved as _stat_reserved, stat_counter_reserved as _stat_counter_reserved, malloc_bins,
+            page_bins, chunk_bins
+        }),
+    ];
+    let (sources, expected): (Vec<_>, Vec<_>) = layouts.into_iter().unzip();
+    let source = temporary("layout.c");
+    let text = format!(
+        "#include <mimalloc-stats.h>\n#include <stdio.h>\nint main(void) {{\n{}\
+         printf(\"%d %d %zu\\n\", MI_BIN_COUNT, MI_CHUNK_BIN_COUNT, sizeof(mi_option_t)); }}\n",
+        sources.concat()
+    );
+    std::fs::write(&source, text).unwrap();
+    let program = temporary("layout");
+    output(Command::new("cc").arg(INCLUDE).arg(&source).arg("-o").arg(&program));
+    assert_eq!(succeed(&mut Command::new(&program)), format!("{}{BINS} {CHUNK_BINS} 4\n", expected.concat()));
+}

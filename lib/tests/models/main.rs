@@ -1,0 +1,12 @@
+//! Exhaustive models of the allocator's lock-free protocols: every interleaving of a few threads, a few blocks and a few
+//! operations is looked at. `docs/models.md` says what each model covers and what it leaves out.
+//!
+//! A model is a transcription, kept beside the code by hand: whoever changes the order of loads and stores in
+//! `heap/magazine.rs`, `steal.rs`, `repair.rs`, `arena/spans.rs` or `observe/sites.rs` changes it here as well. That the models
+//! can tell right from wrong is shown by *mutants*: small mistakes, each of which must be refuted.
+
+mod explore;
+mod fork;
+mod homes;
+mod sites;
+mod steal;
