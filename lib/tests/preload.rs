@@ -65,6 +65,12 @@ fn fork_with_threads() {
 }
 
 #[test]
+fn fork_while_the_heap_grows() {
+    let program = compile("fork_growth.c", &[]);
+    assert_eq!(succeed(&mut preloaded(&program)), "0 of 400 children failed\n");
+}
+
+#[test]
 fn misuse_is_told_and_ends_the_program() {
     let program = compile("misuse.c", &[]);
     for (what, message) in [
@@ -90,6 +96,12 @@ except MemoryError:
     let mut shell = Command::new("bash");
     let library = library().display();
     assert_eq!(succeed(shell.args(["-c", &format!("export LD_PRELOAD={library}; {script}")])), "50000\n");
+}
+
+#[test]
+fn a_sandbox_without_membarrier() {
+    let program = compile("no_membarrier.c", &["-ldl"]);
+    assert_eq!(succeed(&mut preloaded(&program)), "fine\n");
 }
 
 /// valgrind gives a program less address space than our window takes, and its own order of mappings.

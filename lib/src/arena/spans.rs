@@ -270,6 +270,7 @@ pub(crate) fn repair() {
     for bin in &BINS {
         bin.store(0, Relaxed);
     }
+    let unsure = super::window::repair();
     // A run may have been made longer just now, over a head that is now inside it, or over the end.
     walk(|run, _| {
         // SAFETY: one thread; slices below the end of a run have metadata.
@@ -279,6 +280,13 @@ pub(crate) fn repair() {
             END.store(END.load(Relaxed).max(end), Relaxed);
         }
     });
+    // Whether those slices are mapped cannot be told: they are given up, at most 16 MiB of address space and no memory.
+    let end = END.load(Relaxed);
+    if unsure > end {
+        // SAFETY: one thread. The first of them has metadata: that is made before memory is mapped.
+        unsafe { (*slice(end)).set_run(Kind::Transit, unsure - end) };
+        END.store(unsure, Relaxed);
+    }
     walk(|run, kind| {
         if kind == Kind::Free {
             // SAFETY: one thread; the chain of heads is valid at every instant.

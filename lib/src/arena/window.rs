@@ -2,7 +2,7 @@
 
 use super::{SLICE, SLICE_SHIFT, SLICES, Slice};
 use crate::os;
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
 /// Address space of the window.
 pub(crate) const WINDOW: usize = 128 << 30;
@@ -27,6 +27,10 @@ const UNKNOWN: usize = 1 << 63;
 static MAPPED: AtomicUsize = AtomicUsize::new(FIRST);
 /// Slices below have metadata. Arena lock.
 static DESCRIBED: AtomicUsize = AtomicUsize::new(FIRST);
+/// What `MAPPED` and `DESCRIBED` are about to become, while the kernel is asked; 0 = nothing. Mapping and storing are two steps:
+/// a child that was forked between them must not believe the smaller number.
+static MAPPING: AtomicUsize = AtomicUsize::new(0);
+static DESCRIBING: AtomicUsize = AtomicUsize::new(0);
 
 /// Find a place for the window and map its class map. Others may have mappings in the part that is not used yet. False: no memory. Called by one thread, once.
 pub(crate) fn initialise() -> bool {
@@ -67,12 +71,36 @@ pub(super) fn map_to(end: usize) -> bool {
     // A whole step if the kernel agrees, else (near a limit) just what is needed.
     let step = end.next_multiple_of(STEP).min(SLICES);
     for end in [step, end] {
-        if os::map_at(address_of(mapped), (end - mapped) << SLICE_SHIFT) {
+        MAPPING.store(end, Relaxed);
+        compiler_fence(SeqCst);
+        let done = os::map_at(address_of(mapped), (end - mapped) << SLICE_SHIFT);
+        if done {
             MAPPED.store(end, Relaxed);
+        }
+        compiler_fence(SeqCst);
+        MAPPING.store(0, Relaxed);
+        if done {
             return true;
         }
     }
     false
+}
+
+/// In a forked child that inherited the arena's lock from a thread that is not here: finish what that thread was mapping. Returns
+/// the end of the slices that may or may not be mapped and are not to be used, 0 = none.
+pub(super) fn repair() -> usize {
+    let describing = DESCRIBING.swap(0, Relaxed);
+    if describing != 0 {
+        // Either it is there already, then this fails, or it is there now. Nothing else can be: nobody maps into the midst of the
+        // window.
+        os::map_at(slice(DESCRIBED.load(Relaxed)) as usize, METADATA_STEP);
+        DESCRIBED.store(describing, Release);
+    }
+    let mapping = MAPPING.swap(0, Relaxed);
+    if mapping != 0 {
+        MAPPED.store(MAPPED.load(Relaxed).max(mapping), Relaxed);
+    }
+    mapping
 }
 
 fn describe_to(end: usize) -> bool {
@@ -81,10 +109,17 @@ fn describe_to(end: usize) -> bool {
         if described >= end {
             return true;
         }
-        if !os::map_at(slice(described) as usize, METADATA_STEP) {
+        DESCRIBING.store(described + STEP, Relaxed);
+        compiler_fence(SeqCst);
+        let done = os::map_at(slice(described) as usize, METADATA_STEP);
+        if done {
+            DESCRIBED.store(described + STEP, Release);
+        }
+        compiler_fence(SeqCst);
+        DESCRIBING.store(0, Relaxed);
+        if !done {
             return false;
         }
-        DESCRIBED.store(described + STEP, Release);
     }
 }
 
