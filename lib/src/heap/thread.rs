@@ -159,7 +159,7 @@ unsafe extern "C" fn thread_ends(heap: *mut u8) {
 
 /// Cached bytes that a heap may keep when its thread ends: the next thread finds them at hand. What a short thread leaves; most of
 /// it was never touched.
-const KEPT_AT_END: usize = 256 * 1024;
+const KEPT_AT_END: usize = 1024 * 1024;
 
 /// The thread of a heap ends: give its cached blocks back, unless they are few.
 unsafe fn retire(heap: *mut Heap) {
