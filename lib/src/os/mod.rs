@@ -1,4 +1,5 @@
-//! The only code that talks to an operating system or an architecture.
+//! The only code that talks to an operating system or an architecture, but for `observe/unwind`: that folder stands alone, so that
+//! `workloads/unwind-check` can compile the very same source, and so has its own system call and its own registers.
 //!
 //! Everything here uses raw system calls: they never touch `errno`, cannot be interposed by the program, and therefore
 //! cannot call back into the allocator. The few C library functions that have no replacement are declared in

@@ -72,7 +72,8 @@ pub(super) fn by_copy(address: usize) -> isize {
     }
 }
 
-/// A system call without the C library.
+/// A system call without the C library. `os` has one as well; this folder uses nothing outside itself, because
+/// `workloads/unwind-check` compiles it on its own.
 ///
 /// # Safety
 /// As unsafe as the call that is made.
