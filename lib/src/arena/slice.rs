@@ -44,8 +44,10 @@ pub(crate) enum ListState {
     Unlisted = 0,
     /// The slab that its class takes blocks from.
     Current = 1,
-    /// On its class's list of slabs with free blocks.
-    Listed = 2,
+    /// On its class's list of slabs with free blocks and others.
+    Partial = 2,
+    /// On its class's list of slabs with free blocks only.
+    Empty = 3,
 }
 
 /// Metadata of one slice. Only the first slice of a run carries it, but for `owner` and `first`, which all slices of a slab

@@ -35,6 +35,15 @@ pub(crate) fn allocate(slices: usize, alignment: usize) -> Option<usize> {
     run
 }
 
+/// [`allocate`], but only what is there: the arena does not grow.
+pub(crate) fn reuse(slices: usize, alignment: usize) -> Option<usize> {
+    LOCK.lock();
+    // SAFETY: the lock is held.
+    let run = unsafe { find(slices + alignment - 1).map(|run| take(run, slices, alignment)) };
+    LOCK.unlock();
+    run
+}
+
 /// Give a run in transit back. `clean`: all of it reads zero.
 pub(crate) fn free(index: usize, clean: bool) {
     LOCK.lock();
@@ -94,6 +103,14 @@ unsafe fn allocate_locked(slices: usize, alignment: usize) -> Option<usize> {
             Some(run) => run,
             None => grow(slices, alignment)?,
         };
+        Some(take(run, slices, alignment))
+    }
+}
+
+/// Cut a run of `slices` out of a free one that is long enough.
+unsafe fn take(run: usize, slices: usize, alignment: usize) -> usize {
+    // SAFETY: the lock is held; every index is the head of a run.
+    unsafe {
         let length = (*slice(run)).length();
         unlink(run, length);
         let clean = (*slice(run)).clean;
@@ -108,7 +125,7 @@ unsafe fn allocate_locked(slices: usize, alignment: usize) -> Option<usize> {
         if front > 0 {
             release(run, front, clean);
         }
-        Some(run + front)
+        run + front
     }
 }
 

@@ -38,14 +38,41 @@ pub(crate) fn allocate_medium(size: usize, offset: usize, heap: *mut Heap) -> *m
     }
 }
 
-/// The pop at `offset` failed: no heap yet, an empty stack, a due sample, a change of the epoch, or class 0.
+/// The pop at `offset` failed: an empty stack, a due sample, a change of the epoch, no heap yet, or class 0.
+///
+/// By far the most often the stacks are to be swapped and that is all: this way is kept short.
 #[cold]
 #[inline(never)]
 pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut u8 {
-    // SAFETY: `heap` is this thread's heap or EMPTY, whose magazines (like number 0) refuse whatever `top` is.
+    // SAFETY: `heap` is this thread's heap or EMPTY, whose magazines (like number 0) refuse whatever `top` is. The lock of EMPTY
+    // cannot be taken; nor can that of a heap in which a signal handler has interrupted this thread.
     unsafe {
         Heap::magazine_at(heap, offset).undo_pop();
+        if !child::is_in_order() || !(*heap).lock.try_lock() {
+            return allocate_unready(size, offset, heap);
+        }
         let class = (offset >> MAGAZINE_SHIFT).max(1);
+        let (magazine, state) = Heap::enter(heap, class);
+        state.settle(magazine);
+        let epoch = interval::epoch();
+        if state.epoch != epoch || state.is_due(magazine) || !state.is_empty(magazine) || !state.has_frees(magazine) {
+            return allocate_entered(heap, size, class);
+        }
+        state.swap(magazine);
+        let block = state.pop_locked(magazine);
+        Heap::leave(heap, magazine, state, epoch);
+        (*heap).lock.unlock();
+        block
+    }
+}
+
+/// [`allocate_slow`] where something stands in the way: a new process, no heap, somebody else in the heap, or this thread itself, interrupted.
+#[cold]
+#[inline(never)]
+unsafe fn allocate_unready(size: usize, offset: usize, heap: *mut Heap) -> *mut u8 {
+    let class = (offset >> MAGAZINE_SHIFT).max(1);
+    // SAFETY: as in `allocate_slow`.
+    unsafe {
         if arena::is_busy_here() || home::is_busy_here(heap) || child::is_repaired_here() {
             return allocate_interrupted(size, class);
         }
@@ -79,42 +106,47 @@ fn allocate_without_heap(class: usize) -> *mut u8 {
     if thread::initialises_here() { emergency::allocate(class_size(class)) } else { out_of_memory() }
 }
 
-#[inline(always)]
 unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize) -> *mut u8 {
-    // SAFETY: the heap is leased by this thread.
-    let (block, sampled_under) = unsafe { allocate_locked(heap, class) };
-    if block.is_null() {
-        return out_of_memory();
-    }
-    match sampled_under {
-        // SAFETY: the block was just popped and nobody else knows it.
-        Some(epoch) => unsafe { sampled::exchange(heap, class, size, block, epoch) },
-        None => block,
-    }
-}
-
-/// A block, and the epoch under which it is the sampled one.
-#[inline(always)]
-unsafe fn allocate_locked(heap: *mut Heap, class: usize) -> (*mut u8, Option<u32>) {
     // SAFETY: the heap is leased by this thread; its state is touched under its lock.
     unsafe {
         (*heap).lock.lock();
         let (magazine, state) = Heap::enter(heap, class);
         state.settle(magazine);
+        allocate_entered(heap, size, class)
+    }
+}
+
+/// Allocate with the heap's lock held and the class entered; leaves both.
+#[inline(never)]
+unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> *mut u8 {
+    // SAFETY: the heap is leased by this thread, its lock is held.
+    unsafe {
+        let (magazine, state) = Heap::class(heap, class);
         let epoch = interval::epoch();
         let due = (state.epoch != epoch || state.is_due(magazine)) && interval::event(heap, class, epoch);
         let (_, state) = Heap::class(heap, class);
+        let mut interrupted = false;
         if state.is_empty(magazine) {
             if state.has_frees(magazine) {
                 state.swap(magazine);
             } else {
-                refill::refill(heap, class, magazine, state);
+                interrupted = arena::is_busy_here() || home::is_busy_in_slabs_here(heap);
+                if !interrupted {
+                    refill::refill(heap, class, magazine, state);
+                }
             }
         }
         let block = state.pop_locked(magazine);
         Heap::leave(heap, magazine, state, epoch);
         (*heap).lock.unlock();
-        (block, due.then_some(epoch))
+        if interrupted {
+            return emergency::allocate(class_size(class));
+        }
+        emergency::adopt_deferred();
+        if block.is_null() {
+            return out_of_memory();
+        }
+        if due { sampled::exchange(heap, class, size, block, epoch) } else { block }
     }
 }
 

@@ -100,6 +100,26 @@ pub(super) unsafe fn lock(home: *mut Heap, held: *mut Heap) -> Option<Locked> {
     }
 }
 
+/// [`lock`], without waiting and by a thread that has other homes locked.
+pub(super) unsafe fn try_lock(home: *mut Heap) -> Option<Locked> {
+    // SAFETY: homes are never unmapped.
+    unsafe {
+        let shared = (*home).shared.load(Acquire);
+        let lock = if shared { &(*home).slab_lock } else { &(*home).lock };
+        if !lock.try_lock() {
+            return None;
+        }
+        let locked = Locked(Some(lock));
+        (shared || !(*home).shared.load(Relaxed)).then_some(locked)
+    }
+}
+
+/// Every home.
+pub(super) fn each(mut visit: impl FnMut(*mut Heap)) {
+    let homes = HOMES.iter().map(|home| home.load(Acquire));
+    homes.filter(|home| !home.is_null()).for_each(&mut visit);
+}
+
 /// True while this thread is in the stacks of a heap or in the slabs of its home: a signal handler must keep away.
 #[inline(always)]
 pub(super) unsafe fn is_busy_here(heap: *mut Heap) -> bool {
@@ -107,6 +127,16 @@ pub(super) unsafe fn is_busy_here(heap: *mut Heap) -> bool {
     unsafe {
         let home = of(heap);
         (*heap).lock.held_by_me() || (!home.is_null() && ((*home).slab_lock.held_by_me() || (*home).lock.held_by_me()))
+    }
+}
+
+/// True while this thread is in the slabs of the home of `heap`, whose own lock it holds.
+#[inline(always)]
+pub(super) unsafe fn is_busy_in_slabs_here(heap: *mut Heap) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let home = of(heap);
+        (*home).slab_lock.held_by_me() || (home != heap && (*home).lock.held_by_me())
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) struct Heap {
 /// The heap of threads that have none: each fast path fails and finds its way to the slow one.
 pub(crate) static EMPTY: Heap = Heap {
     magazines: [const { Magazine::refusing() }; CLASSES],
-    lock: Lock::new(),
+    lock: Lock::closed(),
     live: AtomicU64::new(0),
     busy: AtomicU32::new(0),
     damaged: false,

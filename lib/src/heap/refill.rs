@@ -71,20 +71,43 @@ pub(super) unsafe fn flush(heap: *mut Heap, class: usize) {
 /// `rest` may be `blocks` itself. `held` is the heap whose lock this thread holds, or null.
 #[inline(always)]
 unsafe fn put_at_home(home: *mut Heap, held: *mut Heap, blocks: *const usize, count: usize, rest: *mut usize) -> usize {
-    let mut left = 0;
     // SAFETY: homes are never unmapped.
-    let locked = unsafe { home::lock(home, held) };
+    let Some(_locked) = (unsafe { home::lock(home, held) }) else {
+        // SAFETY: the caller's arrays.
+        return unsafe { defer_those_at_home(home, blocks, count, rest) };
+    };
+    let mut left = 0;
+    let mut slab = slab::Open::NONE;
     for i in 0..count {
         // SAFETY: the caller's arrays; whoever holds a block may read its slab's owner (H2).
         unsafe {
             let block = *blocks.add(i);
-            let member = slice(slice_index(block));
-            if core::ptr::eq((*member).owner.load(Relaxed), home.cast()) {
-                if locked.is_some() {
-                    slab::put(home, (*member).first as usize, block);
-                } else {
-                    emergency::defer(block as *mut u8);
+            if !slab.begins_with(block) {
+                let member = slice(slice_index(block));
+                if !core::ptr::eq((*member).owner.load(Relaxed), home.cast()) {
+                    *rest.add(left) = block;
+                    left += 1;
+                    continue;
                 }
+                slab = slab::Open::new((*member).first as usize);
+            }
+            slab.put(home, block);
+        }
+    }
+    left
+}
+
+/// [`put_at_home`] in a signal handler that has interrupted this thread in those slabs.
+#[cold]
+#[inline(never)]
+unsafe fn defer_those_at_home(home: *mut Heap, blocks: *const usize, count: usize, rest: *mut usize) -> usize {
+    let mut left = 0;
+    for i in 0..count {
+        // SAFETY: as in `put_at_home`.
+        unsafe {
+            let block = *blocks.add(i);
+            if core::ptr::eq((*slice(slice_index(block))).owner.load(Relaxed), home.cast()) {
+                emergency::defer(block as *mut u8);
             } else {
                 *rest.add(left) = block;
                 left += 1;

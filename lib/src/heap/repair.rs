@@ -34,6 +34,7 @@ pub(super) fn repair() {
         }
     }
     arena::repair();
+    slab::recount_kept();
     if damaged {
         arena::walk(|index, kind| {
             // SAFETY: one thread; heads of runs are valid at every instant.

@@ -1,7 +1,7 @@
 //! Blocks above the slabs: runs of whole slices.
 
 use super::sampled::{self, Record};
-use super::{Heap, allocate, child, emergency, interval, release, statistics, thread};
+use super::{Heap, allocate, child, emergency, interval, release, slab, statistics, thread};
 use crate::arena::{self, Kind, SLICE, address_of, class_entry, slice, slice_index};
 use crate::os;
 
@@ -28,7 +28,9 @@ pub(crate) fn allocate_after(lead: usize, size: usize, alignment: usize) -> *mut
     };
     emergency::adopt_deferred();
     let slices = (lead + size).div_ceil(SLICE).max(1);
-    let Some(index) = arena::allocate(slices, (alignment / SLICE).max(1)) else { return allocate::out_of_memory() };
+    let Some(index) = slab::obtain(core::ptr::null_mut(), slices, (alignment / SLICE).max(1)) else {
+        return allocate::out_of_memory();
+    };
     // SAFETY: the run is in transit: ours alone.
     unsafe {
         class_entry(index).write(0);

@@ -33,10 +33,16 @@ pub(crate) fn watch(repair: fn()) {
 /// Asked at the start of every slow path and by everybody who waits for a lock: one load in a process that is in order.
 #[inline(always)]
 pub(crate) fn check() {
-    // SAFETY: WORD always points to a word that lives as long as the process.
-    if unsafe { (*WORD.load(Relaxed)).load(Relaxed) } == 0 {
+    if !is_in_order() {
         repair();
     }
+}
+
+/// False in a new process until it is repaired, and while it is.
+#[inline(always)]
+pub(crate) fn is_in_order() -> bool {
+    // SAFETY: WORD always points to a word that lives as long as the process.
+    unsafe { (*WORD.load(Relaxed)).load(Relaxed) != 0 }
 }
 
 /// Repair at once, as the fork handler of the C library asks for.
@@ -46,6 +52,8 @@ pub(crate) fn repair() {
     let repair = REPAIR.load(Acquire);
     // A signal handler may come in between: it must not repair as well.
     if repair != 0 && REPAIRED_BY.swap(super::thread_id(), AcqRel) != super::thread_id() {
+        // SAFETY: as in `is_in_order`. Where the kernel has wiped the page this is so already.
+        unsafe { (*WORD.load(Relaxed)).store(0, Relaxed) };
         // SAFETY: only `watch` stores here, and only a `fn()`.
         unsafe { core::mem::transmute::<usize, fn()>(repair)() }
         REPAIRED_BY.store(0, Release);

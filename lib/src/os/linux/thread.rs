@@ -6,9 +6,10 @@ use core::arch::asm;
 
 const FUTEX_WAIT_PRIVATE: usize = 128;
 const FUTEX_WAKE_PRIVATE: usize = 128 | 1;
-/// Longest sleep in a lock. A `clone` without handlers, made by a signal handler in the moment before the wait, leaves a
-/// child that would wait for a thread it does not have; it looks again after this long.
-const LONGEST_WAIT_NS: u64 = 50_000_000;
+/// Longest sleep in a lock. A sleeper may have been missed by who gave the lock back, and a `clone` without handlers, made by a
+/// signal handler in the moment before the wait, leaves a child that would wait for a thread it does not have: both look again
+/// after this long.
+const LONGEST_WAIT_NS: u64 = 2_000_000;
 
 /// Address of the thread control block: unique among living threads, no set-up, the same in a forked child (a kernel
 /// thread id is not), and even.
@@ -139,17 +140,17 @@ pub(crate) fn add_at_once(word: &core::sync::atomic::AtomicUsize, amount: usize)
     unsafe { asm!("add qword ptr [{}], {}", in(reg) word.as_ptr(), in(reg) amount, options(nostack)) };
 }
 
-/// Sleep while `*word == value`, at most 50 ms.
+/// Sleep while `*word == value`, at most 2 ms.
 pub(crate) fn futex_wait(word: *const u32, value: u32) {
     let timeout = [0u64, LONGEST_WAIT_NS];
     // SAFETY: the kernel only reads the word and the time-out.
     unsafe { syscall(FUTEX, [word as usize, FUTEX_WAIT_PRIVATE, value as usize, timeout.as_ptr() as usize, 0, 0]) };
 }
 
-/// Wake one sleeper.
-pub(crate) fn futex_wake(word: *const u32) {
+/// Wake all sleepers.
+pub(crate) fn futex_wake_all(word: *const u32) {
     // SAFETY: the kernel takes the address as a key only.
-    unsafe { syscall(FUTEX, [word as usize, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0]) };
+    unsafe { syscall(FUTEX, [word as usize, FUTEX_WAKE_PRIVATE, i32::MAX as usize, 0, 0, 0]) };
 }
 
 /// Where the program's own module begins to run.
