@@ -11,6 +11,7 @@
 //!
 //! One base register serves the class map and the slices: `free` needs one load to know the class of any pointer.
 
+mod huge;
 mod slice;
 mod spans;
 mod window;

@@ -5,8 +5,8 @@
 //! split: the rear heads, then the store that shortens the front; merge: the store of the merged head, then the inner
 //! heads are cleared; growth: the head, then `END`.
 
-use super::window::{FIRST, address_of, map_to, slice};
-use super::{Kind, SLICE, Slice};
+use super::window::{FIRST, address_of, map_to, mapped, slice};
+use super::{Kind, SLICE, Slice, huge};
 use crate::os::lock::Lock;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
 
@@ -78,6 +78,7 @@ unsafe fn extend_locked(run: usize, slices: usize) -> bool {
             if after + free != end || !map_to(run + slices) {
                 return false;
             }
+            huge::grown(run + slices, slices, mapped());
         }
         if free != 0 {
             unlink(after, free);
@@ -169,6 +170,7 @@ unsafe fn grow(slices: usize, alignment: usize) -> Option<usize> {
         if !map_to(need) {
             return None;
         }
+        huge::grown(need, slices, mapped());
         (*slice(end)).set_run(Kind::Transit, need - end);
         compiler_fence(SeqCst);
         END.store(need, Release);

@@ -59,6 +59,11 @@ fn place() -> Option<usize> {
     })
 }
 
+/// Slices below have memory. Arena lock held.
+pub(super) fn mapped() -> usize {
+    MAPPED.load(Relaxed)
+}
+
 /// Give slices below `end` memory and metadata. Arena lock held. False: no memory.
 pub(super) fn map_to(end: usize) -> bool {
     if end > SLICES || !describe_to(end) {
@@ -75,6 +80,7 @@ pub(super) fn map_to(end: usize) -> bool {
         compiler_fence(SeqCst);
         let done = os::map_at(address_of(mapped), (end - mapped) << SLICE_SHIFT);
         if done {
+            super::huge::mapped(mapped, end);
             MAPPED.store(end, Relaxed);
         }
         compiler_fence(SeqCst);

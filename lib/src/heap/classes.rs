@@ -2,7 +2,7 @@
 //!
 //! Multiples of 16 bytes to 1 KiB, then eight per doubling to 512 KiB: at most 12.5 % of a block is lost to rounding above
 //! 128 bytes. A block's alignment is that of its class size (blocks start at multiples of it in a slab, and slabs at
-//! multiples of their own length), so that no block ever needs a pointer to its inside.
+//! multiples of the powers of two in it), so that no block ever needs a pointer to its inside.
 
 use crate::arena::SLICE;
 
@@ -42,11 +42,28 @@ pub(crate) const fn class_size(class: usize) -> usize {
     (1 << doubling) + ((step % 8 + 1) << (doubling - 3))
 }
 
-/// Slices of a slab of a class: one, and above 16 KiB as many (a power of two) as eight blocks need.
+/// Slices of the largest slabs of a class: one, and above 16 KiB as many (a power of two) as eight blocks need.
 #[inline(always)]
 pub(crate) const fn slab_slices(class: usize) -> usize {
     let size = class_size(class);
     if size <= ONE_SLICE_MAX { 1 } else { (size * 8).div_ceil(SLICE).next_power_of_two() }
+}
+
+/// Slices of the next slab of a class that has `slabs` of them: room for one block, then for twice as many each time.
+///
+/// Most processes have but one block of most classes above 16 KiB, and where pages are huge its slab is resident as a whole.
+pub(crate) const fn next_slab_slices(class: usize, slabs: usize) -> usize {
+    let most = slab_slices(class);
+    let blocks = if slabs < 3 { 1 << slabs } else { 8 };
+    let slices = (class_size(class) * blocks).div_ceil(SLICE);
+    if slices < most { slices } else { most }
+}
+
+/// A slab of a class begins at a multiple of this many slices: of the largest power of two that divides the block size, so that blocks are
+/// aligned as their size is.
+pub(crate) const fn slab_alignment(class: usize) -> usize {
+    let alignment = (1 << class_size(class).trailing_zeros()) / SLICE;
+    if alignment == 0 { 1 } else { alignment }
 }
 
 /// Slots in use at first in each of the two stacks of a class: 8 KiB of blocks, but at least 8 and at most 32; of blocks above 16 KiB
@@ -128,6 +145,21 @@ mod tests {
                 assert_eq!(block * size as u64 == offset, starts_here, "class {class} offset {offset}");
                 assert!(!starts_here || block == offset / size as u64, "class {class} offset {offset}");
             }
+        }
+    }
+
+    #[test]
+    fn slabs_grow_with_their_number_and_keep_blocks_aligned() {
+        for class in 1..CLASSES {
+            let size = class_size(class);
+            let mut before = 0;
+            for slabs in 0..10 {
+                let slices = next_slab_slices(class, slabs);
+                assert!(slices >= before && slices * SLICE >= size, "class {class}");
+                before = slices;
+            }
+            assert_eq!(before, slab_slices(class).min((size * 8).div_ceil(SLICE)), "class {class}");
+            assert!((slab_alignment(class) * SLICE).is_multiple_of(1 << size.trailing_zeros()), "class {class}");
         }
     }
 

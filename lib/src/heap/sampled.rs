@@ -5,7 +5,7 @@
 //! so frees of ordinary blocks pay nothing. Freeing it frees the parked block in the ordinary way: stacks evolve exactly
 //! as without sampling, and exact counts need no special case. The price is one untouched block per live sample.
 
-use super::classes::{CLASSES, class_size, slab_slices};
+use super::classes::{CLASSES, class_size};
 use super::events::Hooks;
 use super::{Heap, release, slab};
 use crate::arena::{self, Kind, Slice, address_of, slice};
@@ -138,7 +138,8 @@ unsafe fn take(class: usize) -> Option<(usize, usize)> {
             }
             (*slice(index)).records = records;
             (*slice(index)).next = 0;
-            (*slice(index)).set_run(Kind::Sampled, slab_slices(class));
+            let slices = (*slice(index)).length();
+            (*slice(index)).set_run(Kind::Sampled, slices);
         }
         list.store(index as u32, Relaxed);
     }

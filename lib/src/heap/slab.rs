@@ -2,7 +2,7 @@
 //!
 //! All functions but [`create`] want the slabs of the slab's heap locked ([`home`](super::home)).
 
-use super::classes::{CLASSES, class_size, slab_slices};
+use super::classes::{CLASSES, class_size, next_slab_slices, slab_alignment};
 use super::magazine::MAGAZINE_SHIFT;
 use super::{Heap, home, release};
 use crate::arena::{self, BITMAP_WORDS, Kind, ListState, SLICE, Slice, address_of, class_entry, slice};
@@ -26,10 +26,12 @@ pub(crate) struct SlabLists {
     partial: u32,
     /// Slabs with free blocks only.
     empty: u32,
+    /// How many slabs there are. After a repair in a forked child fewer: those with free blocks.
+    slabs: u32,
 }
 
 impl SlabLists {
-    pub(crate) const NONE: Self = SlabLists { current: 0, partial: 0, empty: 0 };
+    pub(crate) const NONE: Self = SlabLists { current: 0, partial: 0, empty: 0, slabs: 0 };
 
     fn head(&mut self, state: ListState) -> &mut u32 {
         if state == ListState::Empty { &mut self.empty } else { &mut self.partial }
@@ -43,8 +45,10 @@ pub(crate) const fn reciprocal(size: usize) -> u32 {
 
 /// A slab of blocks of `class`, all free. Any thread; needs no lock of a heap.
 pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize> {
-    let slices = slab_slices(class);
-    let index = obtain(owner, slices, slices)?;
+    // SAFETY: the slabs of an owner are locked.
+    let slabs = if owner.is_null() { 0 } else { unsafe { (*owner).slabs[class].slabs } };
+    let slices = next_slab_slices(class, slabs as usize);
+    let index = obtain(owner, slices, slab_alignment(class))?;
     let size = class_size(class);
     let blocks = slices * SLICE / size;
     // SAFETY: the run is in transit: ours alone.
@@ -67,6 +71,9 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
         let entry = if kind == Kind::Slab { (class << MAGAZINE_SHIFT) as u16 } else { 0 };
         set_members(index, slices, owner, entry);
         slab.set_run(kind, slices);
+        if !owner.is_null() {
+            (*owner).slabs[class].slabs += 1;
+        }
     }
     Some(index)
 }
@@ -105,6 +112,7 @@ unsafe fn give_up_empty_of(home: *mut Heap) {
             while lists.empty != 0 {
                 let index = lists.empty as usize;
                 unlist(lists, index);
+                lists.slabs = lists.slabs.saturating_sub(1);
                 let slices = (*slice(index)).length();
                 set_members(index, slices, core::ptr::null_mut(), 0);
                 (*slice(index)).set_run(Kind::Transit, slices);
@@ -270,7 +278,9 @@ pub(super) unsafe fn relist(heap: *mut Heap, index: usize) {
         slab.state = ListState::Unlisted;
         slab.trigger = slab.free + 1;
         if slab.free != 0 {
-            list(&mut (*heap).slabs[slab.class as usize], index);
+            let lists = &mut (*heap).slabs[slab.class as usize];
+            lists.slabs += 1;
+            list(lists, index);
         }
     }
 }

@@ -10,6 +10,8 @@ const MAP_ANONYMOUS: usize = 0x20;
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
 const MADV_DONTNEED: usize = 4;
+const MADV_HUGEPAGE: usize = 14;
+const MADV_NOHUGEPAGE: usize = 15;
 const MADV_WIPEONFORK: usize = 18;
 const NO_FILE: usize = usize::MAX;
 
@@ -66,4 +68,11 @@ pub(crate) fn wipe_on_fork(address: *mut u8, length: usize) -> bool {
 pub(crate) fn discard(address: *mut u8, length: usize) -> bool {
     // SAFETY: callers pass ranges that nobody uses.
     unsafe { syscall(MADVISE, [address as usize, length, MADV_DONTNEED, 0, 0, 0]) == 0 }
+}
+
+/// Want huge pages in a range, or none. Only advice: a kernel without them refuses, and nothing is lost.
+pub(crate) fn advise_huge(address: usize, length: usize, wanted: bool) {
+    let advice = if wanted { MADV_HUGEPAGE } else { MADV_NOHUGEPAGE };
+    // SAFETY: the advice changes no contents.
+    unsafe { syscall(MADVISE, [address, length, advice, 0, 0, 0]) };
 }

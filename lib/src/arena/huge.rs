@@ -1,0 +1,53 @@
+//! Huge pages for the dense part of the window.
+//!
+//! A page fault costs 1.7 µs here, a fault of 2 MiB 190 µs: four and a half times less for the same memory, and lookups of addresses
+//! get cheaper besides. The price is memory that is resident without having been touched. So the first part of the window has
+//! small pages, as most processes need no more than that, and everything behind it is offered to the kernel as huge pages, one
+//! region at a time as the arena grows into it: slices are handed out from the bottom and used densely. Blocks of [`SPARSE`] and
+//! more are left out: programs make arrays of that size which they fill in part only.
+//!
+//! Option `allow_thp`: 0 = never (also where the system's default is always), 1 = as above, 2 = from the first page on.
+
+use super::window::{FIRST, address_of};
+use super::{SLICE, SLICE_SHIFT};
+use crate::options::{self, Name};
+use crate::os;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+/// Bytes of a huge page, and slices in it.
+const HUGE: usize = 2 << 20;
+const REGION: usize = HUGE >> SLICE_SHIFT;
+/// Bytes of the window with small pages.
+const SMALL_PART: usize = 8 << 20;
+/// Slices from which on a run is not offered.
+const SPARSE: usize = (32 << 20) >> SLICE_SHIFT;
+
+/// Slices below have been offered, or are not to be. Arena lock.
+static DECIDED: AtomicUsize = AtomicUsize::new(FIRST);
+
+/// Fresh memory is mapped from slice `start` to `end`: small pages, until [`grown`] says otherwise.
+pub(super) fn mapped(start: usize, end: usize) {
+    if options::get(Name::AllowThp) != 2 {
+        os::advise_huge(address_of(start), (end - start) * SLICE, false);
+    }
+}
+
+/// The arena is about to grow to slice `end` for a run of `slices`; slices below `mapped` have memory. Lock held.
+pub(super) fn grown(end: usize, slices: usize, mapped: usize) {
+    let allowed = options::get(Name::AllowThp);
+    let first = match allowed {
+        2 => FIRST,
+        // A block of this size is used whole, most likely.
+        _ if slices >= REGION => (end - slices).next_multiple_of(REGION),
+        _ => FIRST + (SMALL_PART >> SLICE_SHIFT),
+    };
+    let start = DECIDED.load(Relaxed).max(first);
+    let end = end.next_multiple_of(REGION).min(mapped & !(REGION - 1));
+    if allowed == 0 || end <= start {
+        return;
+    }
+    DECIDED.store(end, Relaxed);
+    if slices < SPARSE {
+        os::advise_huge(address_of(start), (end - start) * SLICE, true);
+    }
+}
