@@ -158,32 +158,19 @@ pub(crate) fn out_of_memory() -> *mut u8 {
 }
 
 /// A block aligned to `alignment`, a power of two; null with `ENOMEM`.
-#[inline]
+///
+/// A block is aligned as the size of its class is, and a size that is a multiple of the alignment has a class whose size is one, too: the
+/// classes of a doubling are multiples of its eighth. Either that is a multiple of the alignment, or the alignment is a multiple of it and
+/// the rounded size a class size itself.
+#[inline(always)]
 pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 {
     debug_assert!(alignment.is_power_of_two());
-    if alignment <= 16 {
-        // SAFETY: every block is aligned to 16.
-        return unsafe { allocate(size.max(1)) };
-    }
     if alignment > SLAB_MAX || size > SLAB_MAX {
         return span::allocate(size.max(1), alignment);
     }
-    // Blocks are aligned as their size is: look for a size that is a multiple of the alignment. (No division here.)
     let mask = alignment - 1;
-    let rounded = (size.max(1) + mask) & !mask;
-    if rounded <= SMALL_MAX {
-        // SAFETY: multiples of 16 up to 1 KiB are class sizes themselves.
-        return unsafe { allocate(rounded) };
-    }
-    if rounded > SLAB_MAX {
-        return span::allocate(size, alignment);
-    }
-    let mut class = medium_class(rounded);
-    while class_size(class) & mask != 0 {
-        class += 1; // ends: the largest class is a multiple of every alignment up to its size
-    }
-    // SAFETY: a class size is served by its own class.
-    unsafe { allocate(class_size(class)) }
+    // SAFETY: not more than SLAB_MAX, which is a multiple of the alignment.
+    unsafe { allocate((size.max(1) + mask) & !mask) }
 }
 
 /// A block whose bytes are all zero, to its end.

@@ -27,8 +27,9 @@ pub(crate) const fn small_class(size: usize) -> usize {
 #[inline(always)]
 pub(crate) const fn medium_class(size: usize) -> usize {
     let last = size - 1;
-    let doubling = last.ilog2() as usize; // 10 ..= 18
-    1 + SMALL_CLASSES + ((doubling - 10) * 8) + ((last >> (doubling - 3)) & 7)
+    let doubling = (usize::BITS - 1 - (last | 1).leading_zeros()) as usize; // 10 ..= 18
+    let eighth = last >> (doubling - 3); // 8 ..= 15
+    1 + SMALL_CLASSES + (doubling - 10) * 8 + (eighth - 8)
 }
 
 /// Bytes of a block of a class.
@@ -66,7 +67,7 @@ pub(crate) const fn slab_alignment(class: usize) -> usize {
     if alignment == 0 { 1 } else { alignment }
 }
 
-/// Slots in use at first in each of the two stacks of a class: 8 KiB of blocks, but at least 8 and at most 32; of blocks above 16 KiB
+/// Slots in use at first in each of the two stacks of a class: 8 KiB of blocks, but at least 8 and at most 64; of blocks above 16 KiB
 /// 256 KiB, but at least 2 and at most 8.
 ///
 /// What is in the stacks of an idle thread is out of reach for others: with twice as many, 64 threads of 4000 blocks take 107 MB
@@ -82,8 +83,8 @@ pub(crate) const fn first_capacity(class: usize) -> usize {
     }
     match 8 * 1024 / size {
         ..8 => 8,
-        n @ 8..=32 => n,
-        _ => 32,
+        n @ 8..=64 => n,
+        _ => 64,
     }
 }
 
@@ -144,6 +145,17 @@ mod tests {
                 let starts_here = offset.is_multiple_of(size as u64);
                 assert_eq!(block * size as u64 == offset, starts_here, "class {class} offset {offset}");
                 assert!(!starts_here || block == offset / size as u64, "class {class} offset {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_rounded_to_an_alignment_have_aligned_classes() {
+        for alignment in (0..=SLAB_MAX.ilog2()).map(|shift| 1 << shift) {
+            for size in (alignment..=SLAB_MAX).step_by(alignment) {
+                let class = if size <= SMALL_MAX { small_class(size) } else { medium_class(size) };
+                let size = class_size(class);
+                assert!(alignment <= 16 || size.is_multiple_of(alignment), "{size} at {alignment}");
             }
         }
     }
