@@ -34,10 +34,11 @@ mod os;
 mod arena;
 mod heap;
 mod observe;
-mod options;
+pub mod options;
 
 pub mod api;
 pub use api::global::MiMalloc;
+pub use api::rust::*;
 
 /// The one place where the heap meets the layer above it.
 pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
@@ -47,3 +48,8 @@ pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
     resized: observe::profiler::resized,
     forked: api::life::forked,
 };
+
+/// Text goes where the layer above says.
+pub(crate) fn print_options() {
+    api::c::options_print();
+}

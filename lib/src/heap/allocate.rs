@@ -192,6 +192,23 @@ pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
     }
 }
 
+/// [`allocate_zeroed`] at an alignment, a power of two.
+#[inline(always)]
+pub(crate) unsafe fn allocate_zeroed_aligned(size: usize, alignment: usize) -> *mut u8 {
+    if alignment <= 16 {
+        // SAFETY: every block is aligned to 16.
+        return unsafe { allocate_zeroed(size) };
+    }
+    // SAFETY: the block has the bytes that are usable.
+    unsafe {
+        let block = allocate_aligned(size, alignment);
+        if !block.is_null() && !span::reads_zero(block) {
+            block.write_bytes(0, release::usable_size(block));
+        }
+        block
+    }
+}
+
 /// Like `realloc`, except that a size of 0 gives a block of the least size. On failure null, and the block is kept.
 pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: as the caller vouches; 16 is the alignment of every block.
@@ -205,11 +222,12 @@ pub(crate) unsafe fn reallocate_aligned(block: *mut u8, size: usize, alignment: 
         if block.is_null() {
             return allocate_aligned(size, alignment);
         }
+        if let Some(usable) = release::ordinary_size(block) {
+            return reallocate_ordinary(block, usable, usable, size, alignment);
+        }
         let usable = release::usable_size(block);
         let fits = size <= usable && size >= usable / 2 && size != 0;
-        if (block as usize).is_multiple_of(alignment)
-            && (fits || (size > usable && usable > SLAB_MAX && span::extend(block, size)))
-        {
+        if is_aligned(block, alignment) && (fits || (size > usable && usable > SLAB_MAX && span::extend(block, size))) {
             release::resized(block, size);
             return block;
         }
@@ -220,4 +238,39 @@ pub(crate) unsafe fn reallocate_aligned(block: *mut u8, size: usize, alignment: 
         }
         moved
     }
+}
+
+/// [`reallocate_aligned`] of a block of which only the first `used` bytes matter.
+#[inline(always)]
+pub(crate) unsafe fn reallocate_used(block: *mut u8, used: usize, size: usize, alignment: usize) -> *mut u8 {
+    // SAFETY: the caller owns the block, and knows what of it is used.
+    unsafe {
+        match release::ordinary_size(block) {
+            Some(usable) => reallocate_ordinary(block, usable, used, size, alignment),
+            None => reallocate_aligned(block, size, alignment),
+        }
+    }
+}
+
+/// Nobody needs to be told of an ordinary block that stays where it is.
+#[inline(always)]
+unsafe fn reallocate_ordinary(block: *mut u8, usable: usize, used: usize, size: usize, alignment: usize) -> *mut u8 {
+    if size <= usable && size >= usable / 2 && size != 0 && is_aligned(block, alignment) {
+        return block;
+    }
+    // SAFETY: the caller owns the block, which has the used bytes; the new one has `size` bytes.
+    unsafe {
+        let moved = allocate_aligned(size, alignment);
+        if !moved.is_null() {
+            moved.copy_from_nonoverlapping(block, size.min(used));
+            release::release(block);
+        }
+        moved
+    }
+}
+
+/// Without a division: the alignment is a power of two, which the compiler does not know.
+#[inline(always)]
+fn is_aligned(block: *mut u8, alignment: usize) -> bool {
+    block as usize & (alignment - 1) == 0
 }

@@ -85,8 +85,12 @@ impl Magazine {
         if top < self.bottom.load(Relaxed) {
             return None;
         }
-        // SAFETY: a slot in [bottom, top) holds a cached block.
-        Some(unsafe { *(top as *const *mut u8) })
+        // SAFETY: a slot in [bottom, top) holds a cached block, which is not null: Rust programs are spared the question.
+        unsafe {
+            let block = *(top as *const *mut u8);
+            core::hint::assert_unchecked(!block.is_null());
+            Some(block)
+        }
     }
 
     /// Cache a block; false when there is no room. Owner only.

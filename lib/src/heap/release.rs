@@ -106,6 +106,18 @@ fn run_of(index: usize) -> Option<(Kind, usize)> {
     }
 }
 
+/// Usable bytes of an ordinary block of a slab; `None` for everything special and everything foreign.
+#[inline(always)]
+pub(super) unsafe fn ordinary_size(block: *const u8) -> Option<usize> {
+    let index = slice_index(block as usize);
+    if index >= SLICES {
+        return None;
+    }
+    // SAFETY: as in `release`.
+    let class = unsafe { *class_entry(index) } as usize >> MAGAZINE_SHIFT;
+    (class != 0).then(|| class_size(class))
+}
+
 /// Bytes of a block that may be used; 0 for null.
 pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
     if block.is_null() {

@@ -1,20 +1,29 @@
 //! The options of mimalloc's interface: numbers that can be set from the environment and by the program.
 //!
 //! All of them exist here, with mimalloc's numbers, names and ways to write a value, so that programs and start scripts
-//! need no change. Which of them change anything in this allocator says `docs/options.md`.
+//! need no change. Which of them change anything in this allocator says `docs/options.md`. For any thread at any time; lock-free and
+//! without allocation.
 //!
-//! # Invariants
+//! ```
+//! use mimalloc_pprof::options::{self, Opt};
 //!
-//! * O1 A value is one atomic word; [`UNREAD`] until somebody wants to know it. Whoever turns it into something else
-//!   does so by one exchange, so that a value read late never overwrites one that was set.
-//! * O2 `FIXED` is set before the word of a value that the environment or [`set`] gave: defaults that come later leave
-//!   those alone.
-//!
-//! Lock-free, without allocation, and for any thread at any time.
+//! options::enable(Opt::SHOW_STATS); // as MIMALLOC_SHOW_STATS=1 in the environment
+//! assert_eq!(options::get(Opt::SHOW_STATS), 1);
+//! # options::disable(Opt::SHOW_STATS);
+//! ```
 
+// Invariants:
+//
+// * O1 A value is one atomic word; `UNREAD` until somebody wants to know it. Whoever turns it into something else does so by one
+//   exchange, so that a value read late never overwrites one that was set.
+// * O2 `FIXED` is set before the word of a value that the environment or `set_number` gave: defaults that come later leave those
+//   alone.
+
+mod opt;
 mod parse;
 mod table;
 
+pub use opt::*;
 pub(crate) use parse::parse;
 pub(crate) use table::{COUNT, Definition, Name, Unit};
 
@@ -37,11 +46,6 @@ pub(crate) fn definition(number: usize) -> Option<&'static Definition> {
     TABLE.get(number)
 }
 
-/// The value of an option.
-pub(crate) fn get(name: Name) -> i64 {
-    get_number(name as usize)
-}
-
 /// The value of an option that is a count or a size, where 0 says that there is none; so does a negative one.
 pub(crate) fn get_positive(name: Name) -> Option<u64> {
     u64::try_from(get(name)).ok().filter(|&value| value != 0)
@@ -56,8 +60,8 @@ pub(crate) fn get_number(number: usize) -> i64 {
     }
 }
 
-/// Change an option. An unknown number is ignored.
-pub(crate) fn set(number: usize, value: i64) {
+/// Change the option with this number. An unknown number is ignored.
+pub(crate) fn set_number(number: usize, value: i64) {
     if number >= COUNT {
         return;
     }
@@ -66,8 +70,8 @@ pub(crate) fn set(number: usize, value: i64) {
     keep_order(number, value);
 }
 
-/// Change an option that neither the environment nor [`set`] has set.
-pub(crate) fn set_default(number: usize, value: i64) {
+/// Change the option with this number unless the environment or [`set_number`] has given it a value.
+pub(crate) fn set_default_number(number: usize, value: i64) {
     if number >= COUNT {
         return;
     }

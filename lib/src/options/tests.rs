@@ -37,24 +37,24 @@ fn variants_and_names_agree() {
 fn a_value_that_is_set_wins_over_defaults() {
     const N: usize = Name::PageMaxCandidates as usize;
     assert_eq!(get(Name::PageMaxCandidates), 4);
-    set_default(N, 7);
+    set_default_number(N, 7);
     assert_eq!(get(Name::PageMaxCandidates), 7);
-    set(N, i64::MIN);
+    set_number(N, i64::MIN);
     assert_eq!(get(Name::PageMaxCandidates), i64::MIN + 1);
-    set_default(N, 5);
+    set_default_number(N, 5);
     assert_eq!(get(Name::PageMaxCandidates), i64::MIN + 1);
     assert_eq!(get_positive(Name::PageMaxCandidates), None);
-    set(COUNT, 1);
-    set_default(usize::MAX, 1);
+    set_number(COUNT, 1);
+    set_default_number(usize::MAX, 1);
     assert_eq!(get_number(COUNT), 0);
 }
 
 #[test]
 fn guarded_bounds_stay_in_order() {
     let bounds = || (get(Name::GuardedMin), get(Name::GuardedMax));
-    set(Name::GuardedMin as usize, 2 << 30);
+    set_number(Name::GuardedMin as usize, 2 << 30);
     assert_eq!(bounds(), (2 << 30, 2 << 30));
-    set(Name::GuardedMax as usize, 100);
+    set_number(Name::GuardedMax as usize, 100);
     assert_eq!(bounds(), (100, 100));
 }
 

@@ -32,12 +32,12 @@ pub fn option_get_size(option: c_int) -> usize {
 
 /// `mi_option_set`.
 pub fn option_set(option: c_int, value: c_long) {
-    options::set(number(option), value);
+    options::set_number(number(option), value);
 }
 
 /// `mi_option_set_default`.
 pub fn option_set_default(option: c_int, value: c_long) {
-    options::set_default(number(option), value);
+    options::set_default_number(number(option), value);
 }
 
 /// `mi_option_is_enabled`.

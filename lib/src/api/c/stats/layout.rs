@@ -52,7 +52,7 @@ macro_rules! stats {
 
         impl Stats {
             /// All counts 0.
-            pub(super) fn zero() -> Stats {
+            pub(in crate::api) fn zero() -> Stats {
                 Stats {
                     size: size_of::<Stats>(),
                     version: STAT_VERSION,

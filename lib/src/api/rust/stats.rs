@@ -1,0 +1,145 @@
+//! What the allocator counts: blocks and bytes, exact at the moment they are read, and free of charge until then.
+//!
+//! They are those of the whole process: of what this crate serves as the global allocator, and nothing else.
+//!
+//! ```
+//! # #[global_allocator] static GLOBAL: mimalloc_pprof::MiMalloc = mimalloc_pprof::MiMalloc;
+//! use mimalloc_pprof::stats;
+//!
+//! let before = stats::get().unwrap().malloc_normal.current;
+//! let kept = vec![0u8; 10_000];
+//! let after = stats::get().unwrap().malloc_normal.current;
+//! assert!(after - before >= kept.len() as i64);
+//! ```
+
+use crate::api::c::stats as c;
+use crate::api::c::{OutputFn, free};
+use core::ffi::{CStr, c_char, c_void};
+use core::fmt::{self, Write};
+use core::ops::Deref;
+
+pub use crate::api::c::stats::{BINS, CHUNK_BINS, Count, Counter, STAT_VERSION, Stats as Counts};
+
+/// Counts, as they were at one moment. A dereference away are the single ones: `stats.malloc_normal.current` is the number of
+/// bytes in live blocks of up to 512 KiB, `stats.malloc_huge.current` that in larger ones. 4368 bytes.
+#[derive(Clone)]
+pub struct Stats(Counts);
+
+impl Stats {
+    /// The structure of mimalloc's C interface, `mi_stats_t`.
+    pub fn as_raw(&self) -> &Counts {
+        &self.0
+    }
+
+    /// All counts as JSON, into any text that can be written to: `String`, say. `None`: no memory, or the text has no room.
+    ///
+    /// ```
+    /// let json: String = mimalloc_pprof::stats::get().unwrap().to_json().unwrap();
+    /// assert!(json.contains("\"malloc_normal\""));
+    /// ```
+    pub fn to_json<T: Default + Write>(&self) -> Option<T> {
+        // SAFETY: the counts have the size and the version that are theirs; the text is made by the function.
+        unsafe { collected(c::as_json(&raw const self.0, 0, core::ptr::null_mut())) }
+    }
+}
+
+impl Deref for Stats {
+    type Target = Counts;
+
+    fn deref(&self) -> &Counts {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts { malloc_normal, malloc_huge, malloc_normal_count, malloc_huge_count, .. } = &self.0;
+        f.debug_struct("Stats")
+            .field("malloc_normal", malloc_normal)
+            .field("malloc_normal_count", malloc_normal_count)
+            .field("malloc_huge", malloc_huge)
+            .field("malloc_huge_count", malloc_huge_count)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The present counts. `None` where they cannot be had, which does not happen in this version.
+pub fn get() -> Option<Stats> {
+    let mut counts = Counts::zero();
+    // SAFETY: size and version are set.
+    unsafe { c::get(&raw mut counts) }.then_some(Stats(counts))
+}
+
+/// The present counts as JSON, as [`Stats::to_json`] gives them.
+///
+/// ```
+/// let json: String = mimalloc_pprof::stats::json().unwrap();
+/// assert!(json.starts_with('{') && json.contains("\"mimalloc_version\""));
+/// ```
+pub fn json<T: Default + Write>() -> Option<T> {
+    get()?.to_json()
+}
+
+/// Write live and allocated blocks by size, and the process's time and memory, to standard error, or to the function that
+/// `mi_register_output` has named.
+pub fn print() {
+    // SAFETY: the argument is not used.
+    unsafe { c::print(core::ptr::null_mut()) }
+}
+
+/// What [`print`] prints. The process ends if `out` panics.
+///
+/// ```
+/// let mut text = String::new();
+/// mimalloc_pprof::stats::write_to(&mut text).unwrap();
+/// assert!(text.contains("block size"));
+/// ```
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_to(out: &mut dyn Write) -> fmt::Result {
+    let mut sink = Sink { out, result: Ok(()) };
+    let pass_on: OutputFn = pass_on;
+    // SAFETY: the sink lives until the call returns, and gets nothing after that.
+    unsafe { c::print_out(Some(pass_on), (&raw mut sink).cast()) };
+    sink.result
+}
+
+/// The largest block of a bin in bytes: of `malloc_bins` in [`Counts`], whose index this is. 0 for the last one, of all larger
+/// blocks, and where there is no bin.
+pub fn bin_size(bin: usize) -> usize {
+    c::bin_size(bin)
+}
+
+struct Sink<'a> {
+    out: &'a mut dyn Write,
+    result: fmt::Result,
+}
+
+impl Sink<'_> {
+    fn add(&mut self, text: &CStr) {
+        // What we print is ASCII, so a piece never ends within a character.
+        let piece = text.to_str().unwrap_or_default();
+        self.result = self.result.and_then(|()| self.out.write_str(piece));
+    }
+}
+
+unsafe extern "C" fn pass_on(text: *const c_char, sink: *mut c_void) {
+    // SAFETY: `write_to` passes a sink; the text is a C string.
+    unsafe { (*sink.cast::<Sink<'_>>()).add(CStr::from_ptr(text)) }
+}
+
+/// A C string of ours as another text, and freed.
+unsafe fn collected<T: Default + Write>(text: *mut c_char) -> Option<T> {
+    if text.is_null() {
+        return None;
+    }
+    let mut whole = T::default();
+    let mut sink = Sink { out: &mut whole, result: Ok(()) };
+    // SAFETY: the text is a C string and a block of ours.
+    unsafe {
+        sink.add(CStr::from_ptr(text));
+        free(text.cast());
+    }
+    sink.result.ok().map(|()| whole)
+}
