@@ -4,11 +4,16 @@ use super::c::stats;
 use crate::observe::life;
 use crate::options::{self, Name};
 use crate::os;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub use crate::observe::life::{begin, module_unloaded};
 
-/// The process ends: write the dump and the statistics that were asked for.
+/// The process ends: write the dump and the statistics that were asked for. Later calls do nothing.
 pub fn end() {
+    static ENDED: AtomicBool = AtomicBool::new(false);
+    if ENDED.swap(true, Relaxed) {
+        return;
+    }
     life::end();
     if options::get(Name::ShowStats) != 0 {
         stats::malloc_stats();

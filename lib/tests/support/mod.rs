@@ -1,6 +1,8 @@
 //! The real preload library under real programs.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+pub mod machine_code;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;

@@ -5,6 +5,7 @@
 //! the caller can write to, and `String` is only one such thing.
 
 mod blocks;
+mod life;
 pub mod stats;
 
 pub use blocks::{collect, expand, good_size, recalloc, rezalloc, usable_size};
