@@ -64,10 +64,13 @@ pub(crate) struct Slice {
     /// ceil(2^32 / block_size): an offset times this, shifted right by 32, is the block's index.
     pub(crate) reciprocal: u32,
     pub(crate) class: u16,
+    /// Set bits in `bitmap`. Derived.
+    ///
+    /// Not at a multiple of 4 (asserted below): there the compiler reads 32 bits, which the processor cannot take from the 16 that
+    /// were just stored, and waits (measured: blocks given back in order take 5.5 ns each instead of 2).
+    pub(crate) free: u16,
     /// Blocks in the slab.
     pub(crate) blocks: u16,
-    /// Set bits in `bitmap`. Derived.
-    pub(crate) free: u16,
     pub(crate) state: ListState,
     /// Free spans and spans: every byte reads zero (fresh from the kernel).
     pub(crate) clean: bool,
@@ -94,6 +97,7 @@ pub(crate) struct Slice {
 }
 
 const _: () = assert!(size_of::<Slice>() == 64 + BITMAP_WORDS * 8);
+const _: () = assert!(!core::mem::offset_of!(Slice, free).is_multiple_of(4));
 
 impl Slice {
     /// Kind of the run that starts here; `None` inside a run and beyond the last.
