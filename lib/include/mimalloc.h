@@ -235,10 +235,24 @@ typedef void(mi_output_fun)(const char* msg, void* arg);
 /* Where to print when a call names no function; standard error at first. */
 void mi_register_output(mi_output_fun* out, void* arg) MI_NOEXCEPT;
 
-/* Gets EINVAL for an alignment that is refused, EOVERFLOW for a product that is too large, before errno is set. Not
- * called when there is no memory. */
+/* Gets, with no lock held and before errno is set,
+ *   ENOMEM     there is no memory,
+ *   EOVERFLOW  a product or a size is more than there can be (errno becomes ENOMEM),
+ *   EINVAL     an alignment is refused, or what is freed or asked about is no block,
+ *   EAGAIN     a block is freed twice,
+ *   EFAULT     the program has written beyond the end of a guarded block.
+ * The wrong free is then ignored (statistics count it). Without a function, EAGAIN, EFAULT and the EINVAL of a free are
+ * told on standard error, and the process is aborted. The function may allocate and free; an error that it causes itself
+ * does not call it again. docs/hardening.md tells which mistakes are found, and when. */
 typedef void(mi_error_fun)(int err, void* arg);
 void mi_register_error(mi_error_fun* fun, void* arg) MI_NOEXCEPT;
+
+/* One in `sample_rate` of a thread's allocations (0: none) of `min` to `max` bytes gets memory of its own that ends where
+ * nobody may touch: going beyond the end is a fault. The same seed guards the same ones, 0 is a seed of chance. NULL is the
+ * calling thread's own heap. The options guarded_... do the same for all threads. */
+typedef struct mi_theap_s mi_theap_t;
+void mi_theap_guarded_set_sample_rate(mi_theap_t* theap, size_t sample_rate, size_t seed) MI_NOEXCEPT;
+void mi_theap_guarded_set_size_bound(mi_theap_t* theap, size_t min, size_t max) MI_NOEXCEPT;
 
 /* Frees what the program has put off: all of it with `force`. `heartbeat` grows by one from call to call. Called by
  * mi_collect and at no other time; never in two threads at once, and not from within itself. */

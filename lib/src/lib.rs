@@ -42,10 +42,11 @@ pub use api::rust::*;
 
 /// The one place where the heap meets the layer above it.
 pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
-    started: observe::life::start,
+    started: api::life::start,
     sampled: observe::profiler::sampled,
     released: observe::profiler::released,
     resized: observe::profiler::resized,
+    failed: api::c::failed,
     forked: api::life::forked,
 };
 

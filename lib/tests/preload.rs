@@ -86,6 +86,19 @@ fn misuse_is_told_and_ends_the_program() {
 }
 
 #[test]
+fn misuse_is_told_to_the_program() {
+    let program = compile("misuse_told.c", &["-ldl"]);
+    assert_eq!(succeed(&mut preloaded(&program)), "");
+    let output = preloaded(&program).env("MIMALLOC_SHOW_ERRORS", "1").env("MIMALLOC_MAX_ERRORS", "5").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.lines().count() == 5, "{stderr}");
+    assert!(stderr.starts_with("mimalloc-pprof: double free of the pointer 0x"), "{stderr}");
+    // A sampled block differs from others in nothing.
+    let output = profiled(&program, 1).output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+}
+
+#[test]
 fn little_address_space() {
     let script = "ulimit -v 500000; exec python3 -c '
 blocks = [bytes(1000) for _ in range(50000)]

@@ -44,6 +44,8 @@ export! {
     ) = c::process_info;
     mi_process_info_print_out(function: Option<OutputFn>, arg: *mut c_void) = c::process_info_print_out;
     mi_options_print_out(function: Option<OutputFn>, arg: *mut c_void) = c::options_print_out;
+    mi_theap_guarded_set_sample_rate(theap: *mut u8, rate: usize, seed: usize) = c::theap_guarded_set_sample_rate;
+    mi_theap_guarded_set_size_bound(theap: *mut u8, least: usize, most: usize) = c::theap_guarded_set_size_bound;
     mi_stats_print(unused: *mut c_void) = stats::print;
     mi_stats_print_out(function: Option<OutputFn>, arg: *mut c_void) = stats::print_out;
     mi_thread_stats_print_out(function: Option<OutputFn>, arg: *mut c_void) = stats::print_out;

@@ -1,21 +1,40 @@
 //! Begin and end of the process and of modules, as the preload library sees them.
 
 use super::c::stats;
+use crate::heap::{guarded, secure};
 use crate::observe::life;
 use crate::options::{self, Name};
 use crate::os;
+use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-pub use crate::observe::life::{begin, module_unloaded};
+pub use crate::observe::life::module_unloaded;
 
-/// The process ends: write the dump and the statistics that were asked for. Later calls do nothing.
+/// The library was loaded, with this environment. Its own code is then a module apart.
+pub fn begin(environment: *const *const c_char) {
+    os::set_environment(environment);
+    secure::begin();
+    start();
+}
+
+/// The first thread of the process has its heap, or the environment is known now: do what the environment asks for.
+pub(crate) fn start() {
+    guarded::options_changed();
+    life::start();
+}
+
+/// The process ends: write the dump and the statistics that were asked for, unless nothing is to be done any more. Later calls do nothing.
 pub fn end() {
     static ENDED: AtomicBool = AtomicBool::new(false);
-    if ENDED.swap(true, Relaxed) {
+    if cfg!(feature = "no-process-detach")
+        || is_set(b"MIMALLOC_NO_PROCESS_DETACH")
+        || options::get(Name::DestroyOnExit) >= 2
+        || ENDED.swap(true, Relaxed)
+    {
         return;
     }
     life::end();
-    if options::get(Name::ShowStats) != 0 {
+    if options::get(Name::ShowStats) != 0 || options::get(Name::Verbose) != 0 {
         stats::malloc_stats();
     }
 }

@@ -11,11 +11,13 @@
 //!
 //! One base register serves the class map and the slices: `free` needs one load to know the class of any pointer.
 
+mod fence;
 mod huge;
 mod slice;
 mod spans;
 mod window;
 
+pub(crate) use fence::fence;
 pub(crate) use slice::{BITMAP_WORDS, Kind, ListState, Slice};
 #[cfg(test)]
 pub(crate) use spans::used_slices;

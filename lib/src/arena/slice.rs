@@ -122,6 +122,13 @@ impl Slice {
         self.head.store((kind as u32) << 28 | slices as u32, Release);
     }
 
+    /// Turn a run of this kind into one in transit. False: it is of another kind, or somebody else has just done so.
+    pub(crate) fn become_transit(&self, kind: Kind) -> bool {
+        let head = self.head.load(Relaxed);
+        let transit = (Kind::Transit as u32) << 28 | head & 0xfff_ffff;
+        Kind::of(head) == kind && self.head.compare_exchange(head, transit, AcqRel, Relaxed).is_ok()
+    }
+
     /// Become the inside of a run.
     pub(super) fn clear_run(&self) {
         self.head.store(0, Release);

@@ -1,8 +1,9 @@
 //! `malloc`: two fast paths and the slow one.
 
 use super::classes::{SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
+use super::interval::Drawn;
 use super::magazine::MAGAZINE_SHIFT;
-use super::{Heap, child, emergency, home, interval, refill, release, sampled, span, thread};
+use super::{Heap, child, emergency, guarded, home, interval, refill, release, sampled, span, thread};
 use crate::arena;
 use crate::os::libc;
 
@@ -90,7 +91,7 @@ unsafe fn allocate_interrupted(size: usize, class: usize) -> *mut u8 {
     if arena::is_busy_here() || child::is_repaired_here() {
         return emergency::allocate(class_size(class));
     }
-    let Some(lease) = thread::borrow_heap() else { return out_of_memory() };
+    let Some(lease) = thread::borrow_heap() else { return no_memory() };
     // SAFETY: the heap is ours for the time of the lease.
     unsafe {
         if home::is_busy_here(lease.heap) {
@@ -123,7 +124,10 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> *mut u
     unsafe {
         let (magazine, state) = Heap::class(heap, class);
         let epoch = interval::epoch();
-        let due = (state.epoch != epoch || state.is_due(magazine)) && interval::event(heap, class, epoch);
+        let mut drawn = Drawn::default();
+        if state.epoch != epoch || state.is_due(magazine) {
+            drawn = interval::event(heap, class, size.max(1), epoch);
+        }
         let (_, state) = Heap::class(heap, class);
         let mut interrupted = false;
         if state.is_empty(magazine) {
@@ -146,13 +150,47 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> *mut u
         if block.is_null() {
             return out_of_memory();
         }
-        if due { sampled::exchange(heap, class, size, block, epoch) } else { block }
+        if drawn.guard || drawn.sample.is_some() { exchange(heap, class, size, block, drawn) } else { block }
     }
 }
 
-/// Null, and `errno` says why.
+/// Another block for an allocation that was drawn, or the same one if there is none.
 #[cold]
+#[inline(never)]
+unsafe fn exchange(heap: *mut Heap, class: usize, size: usize, block: *mut u8, drawn: Drawn) -> *mut u8 {
+    // SAFETY: no lock is held; the block was just popped and nobody else knows it.
+    unsafe {
+        if drawn.guard
+            && let Some(guarded) = guarded::exchange(heap, class, size, block, drawn.sample)
+        {
+            return guarded;
+        }
+        match drawn.sample {
+            Some(epoch) => sampled::exchange(heap, class, size, block, epoch),
+            None => block,
+        }
+    }
+}
+
+/// There is no memory: the program's function for errors hears of it, then null, and `errno` says why. With no lock held.
+#[cold]
+#[inline(never)]
 pub(crate) fn out_of_memory() -> *mut u8 {
+    (crate::HOOKS.failed)(libc::ENOMEM, b"out of memory", false);
+    no_memory()
+}
+
+/// More is asked for than an object may have; `errno` is `ENOMEM` as the C standard wants, the function gets `EOVERFLOW`.
+#[cold]
+#[inline(never)]
+pub(crate) fn too_large() -> *mut u8 {
+    (crate::HOOKS.failed)(libc::EOVERFLOW, b"a request for more memory than there can be", false);
+    no_memory()
+}
+
+/// Null, and `errno` says why; nobody is told.
+#[cold]
+pub(crate) fn no_memory() -> *mut u8 {
     libc::set_errno(libc::ENOMEM);
     core::ptr::null_mut()
 }
@@ -183,6 +221,7 @@ pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
             return block;
         }
         let whole = match size {
+            _ if guarded::is_possible() => release::usable_size(block),
             ..=SMALL_MAX => class_size(small_class(size).max(1)),
             _ if size <= SLAB_MAX => class_size(medium_class(size)),
             _ => release::usable_size(block),
@@ -226,6 +265,10 @@ pub(crate) unsafe fn reallocate_aligned(block: *mut u8, size: usize, alignment: 
             return reallocate_ordinary(block, usable, usable, size, alignment);
         }
         let usable = release::usable_size(block);
+        if usable == 0 {
+            libc::set_errno(libc::EINVAL); // no block: what it holds cannot be kept
+            return core::ptr::null_mut();
+        }
         let fits = size <= usable && size >= usable / 2 && size != 0;
         if is_aligned(block, alignment) && (fits || (size > usable && usable > SLAB_MAX && span::extend(block, size))) {
             release::resized(block, size);

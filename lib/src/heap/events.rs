@@ -14,6 +14,9 @@ pub(crate) struct Hooks {
     pub(crate) released: fn(record: &Record),
     /// A sampled block has got another requested size in place (the record still holds the old one).
     pub(crate) resized: fn(record: &Record, requested: usize),
+    /// A call has failed (`ENOMEM`, `EOVERFLOW`) or was misuse (`fatal`): tell the program. True: it has a function for that. A
+    /// message for people comes along, without an end of line. `errno` may be changed.
+    pub(crate) failed: fn(code: i32, message: &[u8], fatal: bool) -> bool,
     /// This is a forked child with one thread, and the heaps are in order again.
     pub(crate) forked: fn(),
 }

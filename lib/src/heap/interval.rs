@@ -6,7 +6,7 @@
 //! between cannot bias it. Estimates divide by `p`.
 
 use super::classes::{CLASSES, class_size};
-use super::magazine::{NEVER, POISON};
+use super::magazine::{LONG, POISON, Waits};
 use super::{Heap, all};
 use crate::os::lock::Lock;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
@@ -98,27 +98,47 @@ pub(crate) fn repair(child: u64) {
     }
 }
 
-/// Look at the epoch and at the pending sample. True: the allocation at hand is the sampled one.
+/// What an allocation was drawn for.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Drawn {
+    /// The epoch under which it is the sampled one.
+    pub(super) sample: Option<u32>,
+    /// It is to be guarded.
+    pub(super) guard: bool,
+}
+
+/// Look at the epoch and at the pending events: is the allocation at hand, of `size` bytes, one of them?
 ///
 /// Owner, lock held, before the pop.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn event(heap: *mut Heap, class: usize, epoch: u32) -> bool {
+pub(super) unsafe fn event(heap: *mut Heap, class: usize, size: usize, epoch: u32) -> Drawn {
     // SAFETY: the lock is held, and only the owner draws.
     let ((magazine, state), random) = unsafe { (Heap::class(heap, class), &mut (*heap).random) };
     // SAFETY: as above.
     random.seed_for(unsafe { (*heap).sequence }, epoch);
+    // SAFETY: as above.
+    let guards = unsafe { &mut (*heap).guards };
     let on = is_on(epoch);
+    let mut draw_sample = || if on { draw(random, class) } else { LONG };
+    let Waits { mut sample, mut guard } = state.waits(magazine);
     if state.epoch != epoch {
         state.epoch = epoch;
-        state.sample_after(magazine, if on { draw(random, class) } else { NEVER });
+        sample = draw_sample();
     }
-    let due = state.is_due(magazine);
-    if due {
-        // The pop that follows is this allocation's own.
-        state.sample_after(magazine, if on { 1 + draw(random, class) } else { NEVER });
+    if core::mem::take(&mut state.guard_changed) {
+        guard = guards.draw(class);
     }
-    due && on
+    let due = Drawn { sample: (sample == 0 && on).then_some(epoch), guard: guard == 0 && guards.holds(size) };
+    // The pop that follows is this allocation's own.
+    if sample == 0 {
+        sample = 1 + draw_sample();
+    }
+    if guard == 0 {
+        guard = 1 + if due.guard { guards.draw(class) } else { 0 };
+    }
+    state.wait(magazine, Waits { sample, guard });
+    due
 }
 
 /// Whether an allocation above the slabs is sampled: each of them asks.
@@ -132,7 +152,7 @@ pub(super) unsafe fn takes_span(heap: *mut Heap, bytes: usize, epoch: u32) -> bo
 /// Allocations before the next sampled one: P(d) = (1 - p)^d p.
 fn draw(random: &mut Random, class: usize) -> i64 {
     let rate_by_size = f64::from_bits(RATE_BY_SIZE[class].load(Relaxed));
-    (exponential(random.next()) * rate_by_size) as i64
+    ((exponential(random.next()) * rate_by_size) as i64).min(LONG)
 }
 
 /// A generator (splitmix64) and the epoch it was seeded for.
@@ -141,7 +161,7 @@ pub(crate) struct Random {
     state: u64,
 }
 
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(super) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Random {
     /// No epoch with sampling on has number 0.
@@ -162,7 +182,7 @@ impl Random {
 }
 
 /// The output function of splitmix64 (Steele, Lea and Flood, 2014).
-fn mix(x: u64) -> u64 {
+pub(super) fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ (x >> 31)

@@ -34,6 +34,7 @@
 //!   it, after it has looked at the epoch.
 
 use super::classes::{first_batch, first_capacity, largest_capacity};
+use super::secure;
 use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
@@ -42,6 +43,16 @@ pub(crate) const POISON: usize = usize::MAX;
 /// A distance that no program reaches, in bytes of stack slots.
 pub(crate) const NEVER: i64 = 1 << 60;
 const SLOT: usize = 8;
+/// As many allocations as no program makes.
+pub(crate) const LONG: i64 = NEVER / SLOT as i64;
+/// An epoch that never is the present one.
+const NO_EPOCH: u32 = u32::MAX;
+
+/// Allocations before the next sampled one and before the next guarded one; 0 = it is the one at hand.
+pub(crate) struct Waits {
+    pub(crate) sample: i64,
+    pub(crate) guard: i64,
+}
 
 /// What the fast paths touch: 32 bytes per class. All four are addresses of slots.
 #[repr(C)]
@@ -125,7 +136,12 @@ pub(crate) struct ClassState {
     real_bottom: usize,
     /// The bottom of the free stack: what was below has been stolen.
     free_bottom: usize,
+    /// The position of the next event: a sampled or a guarded allocation, whichever comes first.
     limit: i64,
+    /// Allocations between `limit` and the sampled one; 0 = that is the event.
+    sample_after: i64,
+    /// Allocations between `limit` and the guarded one; 0 = that is the event.
+    guard_after: i64,
     allocated: i64,
     freed: i64,
     /// Value of the global epoch under which `limit` was drawn.
@@ -138,6 +154,8 @@ pub(crate) struct ClassState {
     batch: u32,
     /// Blocks went back to the slabs since the last refill.
     flushed: bool,
+    /// How often blocks are guarded has changed: draw anew.
+    pub(crate) guard_changed: bool,
 }
 
 impl ClassState {
@@ -148,6 +166,8 @@ impl ClassState {
         real_bottom: 0,
         free_bottom: 0,
         limit: -NEVER,
+        sample_after: 0,
+        guard_after: 0,
         allocated: 0,
         freed: 0,
         epoch: 0,
@@ -155,6 +175,7 @@ impl ClassState {
         largest: 0,
         batch: 0,
         flushed: false,
+        guard_changed: false,
     };
 
     /// Two empty stacks of `class` in the `2 * largest_capacity(class)` slots from `first` on. Nothing counted yet.
@@ -201,7 +222,9 @@ impl ClassState {
     pub(crate) fn open(&self, m: &Magazine, epoch: u32) {
         compiler_fence(SeqCst);
         self.arm(m, epoch);
-        m.free_limit.store(self.free_base + self.capacity as usize * SLOT, Relaxed);
+        // Where each free is checked, none may come to the stack.
+        let limit = self.free_base + self.capacity as usize * SLOT;
+        m.free_limit.store(if secure::checks_frees() { 0 } else { limit }, Relaxed);
     }
 
     #[inline(always)]
@@ -296,6 +319,11 @@ impl ClassState {
         self.alloc_base..self.alloc_base + batch as usize * SLOT
     }
 
+    /// Like [`slots`](Self::slots), but one slot only: no block is cached.
+    pub(crate) fn one_slot(&self) -> core::ops::Range<usize> {
+        self.alloc_base..self.alloc_base + SLOT
+    }
+
     /// The alloc stack has been filled: its lowest `count` slots hold blocks.
     pub(crate) fn filled(&mut self, m: &Magazine, count: usize) {
         self.real_bottom = self.alloc_base;
@@ -336,9 +364,35 @@ impl ClassState {
         m.top.load(Relaxed) as i64 == self.limit
     }
 
-    /// Sample the allocation after the next `skip` ones.
-    pub(crate) fn sample_after(&mut self, m: &Magazine, skip: i64) {
-        self.limit = m.top.load(Relaxed) as i64 - skip.saturating_mul(SLOT as i64).min(NEVER);
+    /// How many allocations come before the events. After the undo of a failed pop.
+    pub(crate) fn waits(&self, m: &Magazine) -> Waits {
+        let before = (m.top.load(Relaxed) as i64 - self.limit) / SLOT as i64;
+        Waits { sample: before + self.sample_after, guard: before + self.guard_after }
+    }
+
+    /// Stop the fast path where the first of the events is.
+    pub(crate) fn wait(&mut self, m: &Magazine, waits: Waits) {
+        let first = waits.sample.min(waits.guard).min(LONG);
+        self.limit = m.top.load(Relaxed) as i64 - first * SLOT as i64;
+        self.sample_after = waits.sample - first;
+        self.guard_after = waits.guard - first;
+    }
+
+    /// Have the owner draw its events anew at its next pop, as a start of sampling does.
+    pub(crate) fn draw_anew(&mut self, m: &Magazine) {
+        self.guard_changed = true;
+        self.epoch = NO_EPOCH;
+        m.bottom.store(POISON, Relaxed);
+    }
+
+    /// Blocks that were freed without coming to the free stack.
+    pub(crate) fn count_frees(&mut self, count: i64) {
+        self.freed -= count * SLOT as i64;
+    }
+
+    /// Refuse every push, though the stacks are open. Any thread.
+    pub(crate) fn refuse_frees(&self, m: &Magazine) {
+        m.free_limit.store(0, Relaxed);
     }
 
     /// Blocks allocated and blocks freed by this thread so far. Exact but for a pop or push in flight.

@@ -26,13 +26,16 @@ pub(crate) mod allocate;
 pub(crate) mod classes;
 mod emergency;
 pub(crate) mod events;
+pub(crate) mod guarded;
 mod home;
 pub(crate) mod interval;
 mod magazine;
+mod misuse;
 mod refill;
 pub(crate) mod release;
 mod repair;
 pub(crate) mod sampled;
+pub(crate) mod secure;
 mod slab;
 pub(crate) mod span;
 pub(crate) mod statistics;
@@ -71,6 +74,10 @@ pub(crate) struct Heap {
     /// Number of the heap, for seeding.
     sequence: u64,
     random: interval::Random,
+    /// Which allocations are guarded. Under `lock`.
+    guards: guarded::Guards,
+    /// State of the random order of blocks. Under `lock`.
+    shuffle: u64,
     classes: [ClassState; CLASSES],
     /// The heap whose slabs this one takes blocks from: itself, unless there are many threads.
     home: AtomicPtr<Heap>,
@@ -91,6 +98,8 @@ pub(crate) static EMPTY: Heap = Heap {
     next: AtomicPtr::new(core::ptr::null_mut()),
     sequence: 0,
     random: interval::Random::UNSEEDED,
+    guards: guarded::Guards::NONE,
+    shuffle: 0,
     classes: [const { ClassState::UNUSED }; CLASSES],
     home: AtomicPtr::new(core::ptr::null_mut()),
     shared: AtomicBool::new(false),
@@ -191,6 +200,8 @@ fn create() -> *mut Heap {
             state.initialise(magazine, class, slots);
             slots += largest_capacity(class) * 2 * 8;
         }
+        guarded::adopt(heap);
+        secure::seed(heap);
         let mut first = ALL.load(Acquire);
         loop {
             (*heap).next.store(first, Relaxed);

@@ -2,7 +2,8 @@
 
 use super::classes::LARGEST_CAPACITY;
 use super::magazine::{ClassState, Magazine};
-use super::{Heap, emergency, home, interval, slab};
+use super::misuse::{self, Misuse};
+use super::{Heap, emergency, home, interval, secure, slab};
 use crate::arena::{slice, slice_index};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::*;
@@ -10,7 +11,7 @@ use core::sync::atomic::Ordering::*;
 /// Fill the empty alloc stack of a class from the slabs of the heap's home. It stays empty when there is no memory. Lock held.
 pub(super) unsafe fn refill(heap: *mut Heap, class: usize, magazine: &Magazine, state: &mut ClassState) {
     debug_assert!(state.is_empty(magazine));
-    let slots = state.slots();
+    let slots = if secure::checks_frees() { state.one_slot() } else { state.slots() };
     let mut slot = slots.end;
     // SAFETY: the heap's lock is held, and then its home's slabs are locked.
     unsafe {
@@ -19,10 +20,19 @@ pub(super) unsafe fn refill(heap: *mut Heap, class: usize, magazine: &Magazine, 
         while locked.is_some() && slot != slots.start {
             // A new slab only for a stack that got nothing: a partly filled one is good enough.
             let Some(index) = slab::current(home, class, slot == slots.end) else { break };
-            slot = slab::take(home, index, slots.start, slot);
+            if secure::checks_frees() {
+                slot = slots.start;
+                slab::take_any(home, index, slot, heap);
+            } else {
+                slot = slab::take(home, index, slots.start, slot);
+            }
         }
     }
     let count = (slots.end - slot) / 8;
+    if secure::shuffles() {
+        // SAFETY: these slots hold blocks, and the lock is held.
+        unsafe { secure::shuffle(heap, slot as *mut usize, count) };
+    }
     if slot != slots.start {
         // SAFETY: both ranges lie in this stack's slots.
         unsafe { core::ptr::copy(slot as *const usize, slots.start as *mut usize, count) };
@@ -118,11 +128,19 @@ unsafe fn defer_those_at_home(home: *mut Heap, blocks: *const usize, count: usiz
 }
 
 /// Give back all blocks with the same home as the first, with no lock held. Returns how many are left.
+///
+/// A slab that has blocks out has an owner. If this one has none, its last block came back before this one did: some block was
+/// freed twice.
 #[inline(never)]
 pub(super) unsafe fn put_foreign(blocks: *mut usize, count: usize) -> usize {
-    // SAFETY: as in `put_own`; a slab that has blocks out has an owner.
+    // SAFETY: as in `put_at_home`.
     unsafe {
         let home = (*slice(slice_index(*blocks))).owner.load(Acquire).cast::<Heap>();
+        if home.is_null() {
+            misuse::note(Misuse::Double, *blocks);
+            core::ptr::copy(blocks.add(1), blocks, count - 1);
+            return count - 1;
+        }
         put_at_home(home, core::ptr::null_mut(), blocks, count, blocks)
     }
 }

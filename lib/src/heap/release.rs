@@ -2,9 +2,10 @@
 
 use super::classes::class_size;
 use super::magazine::MAGAZINE_SHIFT;
-use super::{Heap, child, emergency, home, interval, refill, sampled, span, thread};
+use super::misuse::{self, Misuse};
+use super::{Heap, child, emergency, home, interval, refill, sampled, secure, span, thread};
 use crate::arena::{self, Kind, SLICES, class_entry, slice, slice_index};
-use crate::os::{self, libc};
+use crate::os::libc;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// Free a block. Null is allowed; `errno` is kept.
@@ -50,15 +51,23 @@ pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index
         child::check();
         emergency::adopt_deferred();
         if offset == 0 {
-            return release_special(index, block);
+            release_special(index, block);
+            return misuse::tell();
         }
         let Some(lease) = thread::lease(heap) else { return }; // no memory for a heap: the block is lost
         let class = offset >> MAGAZINE_SHIFT;
         let magazine = Heap::magazine_at(lease.heap, offset);
+        if secure::checks_frees() {
+            secure::release(lease.heap, class, index, block);
+            drop(lease);
+            return misuse::tell();
+        }
         // Once is enough, unless a signal handler fills the stack in between.
         while !magazine.push(block) {
             make_room(lease.heap, class);
         }
+        drop(lease);
+        misuse::tell();
     }
 }
 
@@ -85,15 +94,20 @@ unsafe fn release_special(index: usize, block: *mut u8) {
     // SAFETY: the slice has metadata if it was ever handed out; a run that is neither kind is not a block.
     unsafe {
         match run_of(index) {
-            Some((Kind::Span, first)) => span::release(first, block),
+            Some((Kind::Span, first)) => {
+                let parked = span::release(first, block);
+                if !parked.is_null() {
+                    release(parked);
+                }
+            }
             Some((Kind::Sampled, first)) => release(sampled::release(first, block)),
-            _ => misuse(block as usize, false),
+            _ => misuse::note(Misuse::Invalid, block as usize),
         }
     }
 }
 
 /// Kind and first slice of the run that a slice is in, as far as blocks have ever been there.
-fn run_of(index: usize) -> Option<(Kind, usize)> {
+pub(super) fn run_of(index: usize) -> Option<(Kind, usize)> {
     if !arena::is_described(index) {
         return None;
     }
@@ -118,7 +132,7 @@ pub(super) unsafe fn ordinary_size(block: *const u8) -> Option<usize> {
     (class != 0).then(|| class_size(class))
 }
 
-/// Bytes of a block that may be used; 0 for null.
+/// Bytes of a block that may be used; 0 for null, and for what is no block if the program's function for errors lets it go on.
 pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
     if block.is_null() {
         return 0;
@@ -137,9 +151,12 @@ pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
             return usable_size_foreign(block);
         }
         match run_of(index) {
-            Some((Kind::Span, first)) => (*slice(first)).length() * arena::SLICE - span::start(first).read(),
+            Some((Kind::Span, first)) => span::extent(first).1,
             Some((Kind::Sampled, first)) => (*slice(first)).block_size as usize,
-            _ => misuse(block as usize, false),
+            _ => {
+                misuse::report(Misuse::Invalid, block as usize);
+                0
+            }
         }
     }
 }
@@ -177,23 +194,10 @@ pub(super) unsafe fn resized(block: *mut u8, size: usize) {
         }
         match run_of(index) {
             Some((Kind::Span, first)) => sampled::resize(span::record(first), size),
-            Some((Kind::Sampled, first)) => sampled::resize(sampled::record_of(first, block), size),
+            Some((Kind::Sampled, first)) => {
+                sampled::record_of(first, block).into_iter().for_each(|record| sampled::resize(record, size))
+            }
             _ => {}
         }
     }
-}
-
-/// The program freed what is not a block, or not any more. To go on would corrupt memory.
-#[cold]
-#[inline(never)]
-pub(super) fn misuse(block: usize, twice: bool) -> ! {
-    let mut message = *b"free of an invalid pointer 0x0000000000000000";
-    if twice {
-        message[..26].copy_from_slice(b"double free of the pointer");
-    }
-    let digits = message.len() - 16;
-    for (i, digit) in message[digits..].iter_mut().enumerate() {
-        *digit = b"0123456789abcdef"[(block >> ((15 - i) * 4)) & 15];
-    }
-    os::fatal(&message)
 }

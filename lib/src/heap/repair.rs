@@ -10,7 +10,7 @@
 
 use super::classes::CLASSES;
 use super::slab::SlabLists;
-use super::{Heap, THEFT, all, home, interval, sampled, slab, steal, thread};
+use super::{Heap, THEFT, all, home, interval, sampled, secure, slab, steal, thread};
 use crate::arena::{self, Kind, slice};
 use crate::os::{self, child};
 use core::sync::atomic::Ordering::*;
@@ -53,6 +53,7 @@ pub(super) fn repair() {
         // SAFETY: one thread.
         unsafe {
             (*heap).damaged = false;
+            secure::repair(heap);
             for lock in [&(*heap).lock, &(*heap).slab_lock] {
                 if lock.held_by_vanished() {
                     lock.reset();

@@ -7,7 +7,8 @@
 
 use super::classes::{CLASSES, class_size};
 use super::events::Hooks;
-use super::{Heap, release, slab};
+use super::misuse::{self, Misuse};
+use super::{Heap, slab};
 use crate::arena::{self, Kind, Slice, address_of, slice};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -18,8 +19,8 @@ const HOOKS: &Hooks = &crate::HOOKS;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Record {
-    /// The ordinary block to free with it; null for spans.
-    parked: *mut u8,
+    /// The ordinary block to free with it; null for spans that are not guarded blocks of a class.
+    pub(super) parked: *mut u8,
     /// Bytes that the program asked for.
     pub(crate) requested: usize,
     /// Where it was allocated, as the layer above counts sites; 0 = no sample.
@@ -29,8 +30,11 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(super) fn of_span(requested: usize, site: u32, epoch: u32) -> Self {
-        Record { parked: core::ptr::null_mut(), requested, site, epoch }
+    /// Of a span that nobody knows anything about.
+    pub(super) const NONE: Self = Record { parked: core::ptr::null_mut(), requested: 0, site: 0, epoch: 0 };
+
+    pub(super) fn parking(parked: *mut u8, requested: usize, site: u32, epoch: u32) -> Self {
+        Record { parked, requested, site, epoch }
     }
 }
 
@@ -65,15 +69,19 @@ pub(super) unsafe fn exchange(heap: *mut Heap, class: usize, requested: usize, p
     }
 }
 
-/// Free a sampled block. Returns the parked block, which is to be freed in the ordinary way.
+/// Free a sampled block. Returns the parked block, which is to be freed in the ordinary way; null: it was no block, and that is noted.
 pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
     // SAFETY: the slab is a sampled one and is never given back.
     unsafe {
-        let bit = bit_of(index, block);
+        let Some(bit) = bit_of(index, block) else {
+            misuse::note(Misuse::Invalid, block as usize);
+            return core::ptr::null_mut();
+        };
         let record = record(index, bit);
         let Record { parked, site, .. } = *record;
         if site == 0 {
-            release::misuse(block as usize, true);
+            misuse::note(Misuse::Double, block as usize);
+            return core::ptr::null_mut();
         }
         forget(record);
         give_back(index, bit);
@@ -90,10 +98,10 @@ pub(super) unsafe fn forget(record: *mut Record) {
     }
 }
 
-/// The record of a sampled block.
-pub(super) unsafe fn record_of(index: usize, block: *mut u8) -> *mut Record {
+/// The record of a sampled block; `None` when there is none at this address.
+pub(super) unsafe fn record_of(index: usize, block: *mut u8) -> Option<*mut Record> {
     // SAFETY: as in `release`.
-    unsafe { record(index, bit_of(index, block)) }
+    unsafe { bit_of(index, block).map(|bit| record(index, bit)) }
 }
 
 /// Tell that a record's block has a new requested size.
@@ -107,15 +115,12 @@ pub(super) unsafe fn resize(record: *mut Record, requested: usize) {
     }
 }
 
-unsafe fn bit_of(index: usize, block: *mut u8) -> usize {
+unsafe fn bit_of(index: usize, block: *mut u8) -> Option<usize> {
     // SAFETY: geometry of a slab with blocks out does not change.
     let slab = unsafe { &*slice(index) };
     let offset = block as usize - address_of(index);
     let bit = ((offset as u64 * slab.reciprocal as u64) >> 32) as usize;
-    if bit * slab.block_size as usize != offset {
-        release::misuse(block as usize, false);
-    }
-    bit
+    (bit * slab.block_size as usize == offset && bit < slab.blocks as usize).then_some(bit)
 }
 
 unsafe fn record(index: usize, bit: usize) -> *mut Record {

@@ -4,7 +4,8 @@
 
 use super::classes::{CLASSES, class_size, next_slab_slices, slab_alignment};
 use super::magazine::MAGAZINE_SHIFT;
-use super::{Heap, home, release};
+use super::misuse::{self, Misuse};
+use super::{Heap, home, secure};
 use crate::arena::{self, BITMAP_WORDS, Kind, ListState, SLICE, Slice, address_of, class_entry, slice};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -193,19 +194,53 @@ pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usiz
         if slab.free != 0 {
             slab.hint = 0; // blocks came back behind the scan: go round again
         } else {
-            slab.state = ListState::Unlisted;
-            slab.trigger = 1;
             // SAFETY: as above.
-            unsafe { (*heap).slabs[slab.class as usize].current = 0 };
+            unsafe { used_up(heap, slab) };
         }
     }
     slot
+}
+
+/// The current slab of its class has no free block any more.
+unsafe fn used_up(heap: *mut Heap, slab: &mut Slice) {
+    slab.state = ListState::Unlisted;
+    slab.trigger = 1;
+    // SAFETY: the slabs are locked.
+    unsafe { (*heap).slabs[slab.class as usize].current = 0 };
+}
+
+/// Like [`take`], but one block, any of the free ones. `random` is the heap whose random numbers are used, and its lock is held.
+pub(super) unsafe fn take_any(heap: *mut Heap, index: usize, slot: usize, random: *mut Heap) {
+    // SAFETY: H1; a current slab has a free block.
+    unsafe {
+        let slab = &mut *slice(index);
+        let number = secure::random(random);
+        let words = slab.words as usize;
+        let first = (number >> 32) as usize % words;
+        let of_word = |word: usize| slab.bitmap[word % words].load(Relaxed);
+        let Some(word) = (first..first + words).find(|&word| of_word(word) != 0) else { return };
+        let turn = number as u32 % 64;
+        let bit = (of_word(word).rotate_right(turn).trailing_zeros() + turn) % 64;
+        let block = address_of(index) + (word % words * 64 + bit as usize) * slab.block_size as usize;
+        (slot as *mut usize).write(block);
+        slab.bitmap[word % words].store(of_word(word) & !(1 << bit), Relaxed);
+        slab.free -= 1;
+        if slab.free == 0 {
+            used_up(heap, slab);
+        }
+    }
 }
 
 #[inline(always)]
 fn prefetch_write(block: usize) {
     // SAFETY: a hint to the cache; it cannot fault.
     unsafe { core::arch::asm!("prefetchw [{}]", in(reg) block, options(nostack, preserves_flags, readonly)) };
+}
+
+/// Whether a block of a slab is live; if it is not, that is noted. `index` is the first slice of the slab.
+pub(super) unsafe fn is_live(index: usize, block: usize) -> bool {
+    // SAFETY: H1: the slabs are locked.
+    unsafe { Open::new(index).locate(block).is_some() }
 }
 
 /// A slab that blocks are given back to. Neighbours in a stack are often neighbours in a slab: what is known of it is kept at hand.
@@ -231,25 +266,38 @@ impl Open {
         block.wrapping_sub(self.base) < SLICE
     }
 
-    /// Mark a block of this slab free.
+    /// Bitmap word of a live block, its value and the block's bit. `None`: there is no live block there, and that is noted.
     #[inline(always)]
-    pub(super) unsafe fn put(&mut self, heap: *mut Heap, block: usize) {
+    unsafe fn locate(&self, block: usize) -> Option<(usize, u64, u64)> {
         // SAFETY: H1: the slabs are locked.
-        let slab = unsafe { &mut *self.slab };
+        let slab = unsafe { &*self.slab };
         let offset = block - self.base;
         let bit = ((offset as u64 * slab.reciprocal as u64) >> 32) as usize;
-        let word = &slab.bitmap[bit / 64 % BITMAP_WORDS];
-        let (old, mask) = (word.load(Relaxed), 1u64 << (bit % 64));
-        if old & mask != 0 || bit * slab.block_size as usize != offset || bit >= slab.blocks as usize {
-            release::misuse(block, old & mask != 0);
+        let word = bit / 64 % BITMAP_WORDS;
+        let (old, mask) = (slab.bitmap[word].load(Relaxed), 1u64 << (bit % 64));
+        let is_block = bit * slab.block_size as usize == offset && bit < slab.blocks as usize;
+        if old & mask != 0 || !is_block {
+            misuse::note(if is_block { Misuse::Double } else { Misuse::Invalid }, block);
+            return None;
         }
-        word.store(old | mask, Relaxed);
+        Some((word, old, mask))
+    }
+
+    /// Mark a block of this slab free. False: it was no live block; it is left as it is, and noted.
+    #[inline(always)]
+    pub(super) unsafe fn put(&mut self, heap: *mut Heap, block: usize) -> bool {
+        // SAFETY: H1: the slabs are locked.
+        let Some((word, old, mask)) = (unsafe { self.locate(block) }) else { return false };
+        // SAFETY: as above.
+        let slab = unsafe { &mut *self.slab };
+        slab.bitmap[word].store(old | mask, Relaxed);
         slab.free += 1;
         if slab.free == slab.trigger {
             // SAFETY: as above.
             unsafe { returned(heap, self.index, slab) };
             self.base = 0; // the slab may be gone
         }
+        true
     }
 }
 

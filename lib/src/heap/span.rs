@@ -1,7 +1,8 @@
 //! Blocks above the slabs: runs of whole slices.
 
+use super::misuse::{self, Misuse};
 use super::sampled::{self, Record};
-use super::{Heap, allocate, child, emergency, interval, release, slab, statistics, thread};
+use super::{Heap, allocate, child, emergency, guarded, interval, secure, slab, statistics, thread};
 use crate::arena::{self, Kind, SLICE, address_of, class_entry, slice, slice_index};
 use crate::os;
 
@@ -15,39 +16,64 @@ pub(crate) fn allocate(size: usize, alignment: usize) -> *mut u8 {
 
 /// A block of at least `size` bytes that begins `lead` bytes after a multiple of `alignment`, where `lead` is less than that.
 pub(crate) fn allocate_after(lead: usize, size: usize, alignment: usize) -> *mut u8 {
-    if size > isize::MAX as usize || alignment > 1 << 40 {
+    if size > isize::MAX as usize {
+        return allocate::too_large();
+    }
+    if alignment > 1 << 40 {
         return allocate::out_of_memory();
     }
     if arena::is_busy_here() || child::is_repaired_here() {
         // A signal handler interrupted this thread in the arena.
-        return if lead == 0 { emergency::allocate(size) } else { allocate::out_of_memory() };
+        return if lead == 0 { emergency::allocate(size) } else { allocate::no_memory() };
     }
     child::check();
     let Some(lease) = thread::lease(thread::current()) else {
         return if thread::initialises_here() { emergency::allocate(size) } else { allocate::out_of_memory() };
     };
     emergency::adopt_deferred();
-    let slices = (lead + size).div_ceil(SLICE).max(1);
-    let Some(index) = slab::obtain(core::ptr::null_mut(), slices, (alignment / SLICE).max(1)) else {
-        return allocate::out_of_memory();
-    };
-    // SAFETY: the run is in transit: ours alone.
+    // SAFETY: the heap is leased by this thread; the run is in transit: ours alone.
     unsafe {
-        class_entry(index).write(0);
-        (*slice(index)).first = index as u32;
-        // The slice that the block begins in need not be the first one.
-        class_entry(index + lead / SLICE).write(0);
-        (*slice(index + lead / SLICE)).first = index as u32;
-        (*record(index)).site = 0;
-        start(index).write(lead);
+        let guarded = if lead == 0 { guarded::for_span(lease.heap, size, alignment) } else { None };
+        let Some((index, block)) = guarded.or_else(|| make(lead, size, alignment)) else {
+            drop(lease);
+            return allocate::out_of_memory();
+        };
+        let slices = (*slice(index)).length();
         (*slice(index)).set_run(Kind::Span, slices);
         statistics::span_allocated(slices * SLICE);
         let epoch = interval::epoch();
         if interval::is_on(epoch) {
             sample(lease.heap, index, slices * SLICE, size, epoch);
         }
+        block
     }
-    (address_of(index) + lead) as *mut u8
+}
+
+/// A run in transit for a block.
+unsafe fn make(lead: usize, size: usize, alignment: usize) -> Option<(usize, *mut u8)> {
+    let slices = (lead + size).div_ceil(SLICE).max(1);
+    let guard = secure::guards_spans() as usize;
+    let index = slab::obtain(core::ptr::null_mut(), slices + guard, (alignment / SLICE).max(1))?;
+    // Without the guard, if the kernel has no more of them to give.
+    let guarded = guard != 0 && os::forbid(address_of(index + slices), SLICE);
+    // SAFETY: the run is in transit: ours alone.
+    unsafe { lay(index, lead, if guarded { SLICE } else { 0 }) };
+    Some((index, (address_of(index) + lead) as *mut u8))
+}
+
+/// Describe the block of a run in transit: it begins after `lead` bytes, and the last `tail` bytes are not its.
+pub(super) unsafe fn lay(index: usize, lead: usize, tail: usize) {
+    // SAFETY: the run is in transit, and the caller's.
+    unsafe {
+        // The slice that the block begins in need not be the first one.
+        for slice_index in [index, index + lead / SLICE] {
+            class_entry(slice_index).write(0);
+            (*slice(slice_index)).first = index as u32;
+        }
+        record(index).write(Record::NONE);
+        start(index).write(lead);
+        self::tail(index).write(tail);
+    }
 }
 
 #[cold]
@@ -57,28 +83,59 @@ unsafe fn sample(heap: *mut Heap, index: usize, bytes: usize, requested: usize, 
     unsafe {
         if interval::takes_span(heap, bytes, epoch) {
             let site = (crate::HOOKS.sampled)(heap, bytes, requested, epoch);
-            record(index).write(Record::of_span(requested, site, epoch));
+            record(index).write(Record::parking(core::ptr::null_mut(), requested, site, epoch));
         }
     }
 }
 
-/// Free a span.
-pub(super) unsafe fn release(index: usize, block: *mut u8) {
+/// Free a span. Returns the block that was parked for it and is to be freed as well; null: none.
+pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
     // SAFETY: the caller frees the block: the run is ours.
     unsafe {
-        if block as usize != address_of(index) + start(index).read() {
-            release::misuse(block as usize, false);
+        let (address, usable) = extent(index);
+        if block as usize != address {
+            misuse::note(Misuse::Invalid, block as usize);
+            return core::ptr::null_mut();
+        }
+        // Two threads may free the same block at the same time.
+        if !(*slice(index)).become_transit(Kind::Span) {
+            misuse::note(Misuse::Double, block as usize);
+            return core::ptr::null_mut();
         }
         let run = address_of(index) as *mut u8;
         if (*record(index)).site != 0 {
             sampled::forget(record(index));
         }
-        let slices = (*slice(index)).length();
-        statistics::span_freed(slices * SLICE);
-        (*slice(index)).set_run(Kind::Transit, slices);
-        // Memory of this size costs more to keep than to fault in again.
-        let clean = slices * SLICE >= RETURNED_AT_ONCE && os::discard(run, slices * SLICE);
+        let (slices, tail, parked) = ((*slice(index)).length(), tail(index).read(), (*record(index)).parked);
+        if parked.is_null() {
+            statistics::span_freed(slices * SLICE);
+        }
+        if tail != 0 {
+            if !guarded::is_intact(block.add(usable), tail) {
+                misuse::note(Misuse::Corrupted, block as usize);
+            }
+            if !os::allow(run as usize + (slices - 1) * SLICE, SLICE) {
+                return parked; // the run is lost: others could not use it
+            }
+        }
+        let mut clean = false;
+        if slices * SLICE >= RETURNED_AT_ONCE {
+            // Memory of this size costs more to keep than to fault in again.
+            clean = os::discard(run, slices * SLICE);
+        } else if secure::clears() {
+            block.write_bytes(0, usable);
+        }
         arena::free(index, clean);
+        parked
+    }
+}
+
+/// Address and usable bytes of the block in a span.
+pub(super) unsafe fn extent(index: usize) -> (usize, usize) {
+    // SAFETY: the run is a span, or was one a moment ago.
+    unsafe {
+        let lead = start(index).read();
+        (address_of(index) + lead, (*slice(index)).length() * SLICE - lead - tail(index).read())
     }
 }
 
@@ -92,6 +149,12 @@ pub(super) unsafe fn record(index: usize) -> *mut Record {
 pub(super) unsafe fn start(index: usize) -> *mut usize {
     // SAFETY: only an address is formed.
     unsafe { record(index).add(1).cast() }
+}
+
+/// Bytes of a span behind its block: what is forbidden, and the slack before that; 0 = none. Behind `start`.
+pub(super) unsafe fn tail(index: usize) -> *mut usize {
+    // SAFETY: only an address is formed.
+    unsafe { start(index).add(1) }
 }
 
 /// Whether all bytes of a fresh block (of any kind) read zero.
@@ -111,6 +174,9 @@ pub(super) unsafe fn extend(block: *mut u8, size: usize) -> bool {
     unsafe {
         let index = (*slice(slice_index(block as usize))).first as usize;
         let before = (*slice(index)).length();
+        if tail(index).read() != 0 {
+            return false; // what is behind it is not to be used
+        }
         let slices = (start(index).read() + size).div_ceil(SLICE);
         if !arena::extend(index, slices) {
             return false;

@@ -10,7 +10,7 @@
 //! Where the kernel refuses the fence, claims are dropped and only free stacks are stolen.
 
 use super::classes::{CLASSES, SLOTS};
-use super::{Heap, THEFT, all, interval, refill, slab, thread};
+use super::{Heap, THEFT, all, interval, misuse, refill, slab, thread};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering::*};
 
@@ -50,6 +50,7 @@ pub(crate) fn steal_all() -> usize {
     }
     LOCK.unlock();
     slab::give_up_empty(core::ptr::null_mut());
+    misuse::tell();
     stolen
 }
 

@@ -1,7 +1,7 @@
 //! A thread and its heap: found in two instructions, made at the first slow path, given back when the thread ends.
 
 use super::classes::class_size;
-use super::{EMPTY, Heap, claim, emergency, interval, refill, repair};
+use super::{EMPTY, Heap, claim, emergency, interval, misuse, refill, repair, secure};
 use crate::arena;
 use crate::os::{self, child, libc};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
@@ -109,6 +109,7 @@ fn initialise() -> Outcome {
             Err(_) => core::hint::spin_loop(),
         }
     }
+    secure::prepare();
     // SAFETY: plain calls of the C library with no lock held. What they allocate is served from the emergency range.
     let ready = unsafe {
         let mut key = KEY.load(Relaxed);
@@ -116,6 +117,7 @@ fn initialise() -> Outcome {
             && (key != u32::MAX || libc::pthread_key_create(&raw mut key, Some(thread_ends)) == 0)
             && {
                 KEY.store(key, Relaxed);
+                secure::window_is_mapped();
                 child::watch(repair::repair);
                 // Registered this early, our handler runs before those of libraries that allocate in theirs.
                 libc::pthread_atfork(None, None, Some(forked)) == 0
@@ -155,6 +157,7 @@ unsafe extern "C" fn thread_ends(heap: *mut u8) {
     unsafe { retire(heap) };
     give_up(heap);
     emergency::adopt_deferred();
+    misuse::tell();
 }
 
 /// Cached bytes that a heap may keep when its thread ends: the next thread finds them at hand. What a short thread leaves; most of

@@ -5,7 +5,6 @@ use super::settings::{self, Follow};
 use super::{dump, modules, profiler, unwind};
 use crate::os;
 use core::cell::UnsafeCell;
-use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 /// Where to write at exit. Written once, before [`PROCESS`].
@@ -19,12 +18,6 @@ static READ: AtomicBool = AtomicBool::new(false);
 /// The process that writes a dump at exit; 0 = none.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static FOLLOW_FORKS: AtomicBool = AtomicBool::new(false);
-
-/// The library was loaded, with this environment. Its own code is then a module apart.
-pub fn begin(environment: *const *const c_char) {
-    os::set_environment(environment);
-    start();
-}
 
 /// The process ends: write the dump that was asked for.
 pub(crate) fn end() {

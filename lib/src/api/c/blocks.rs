@@ -77,7 +77,7 @@ pub unsafe fn expand(block: *mut u8, size: usize) -> *mut u8 {
 pub unsafe fn expand_or_errno(block: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: the caller owns the block.
     let same = unsafe { expand(block, size) };
-    if same.is_null() { allocate::out_of_memory() } else { same }
+    if same.is_null() { allocate::no_memory() } else { same }
 }
 
 /// `mi_good_size`, `malloc_good_size`: usable bytes of a block for `size` bytes. Sizes that cannot be had are returned

@@ -59,6 +59,10 @@ static OUTPUT: Registered = Registered::new();
 static ERROR: Registered = Registered::new();
 static DEFERRED_FREE: Registered = Registered::new();
 
+/// Threads that are in the program's function for errors, which may run into an error itself; 0 = none. Should there be more at
+/// the same time, they are not kept from calling it again.
+static TELLING: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
+
 /// The thread that is in the program's deferred free; 0 = none.
 static FREEING: AtomicU64 = AtomicU64::new(0);
 static HEARTBEAT: AtomicU64 = AtomicU64::new(0);
@@ -71,7 +75,8 @@ pub unsafe fn register_output(function: Option<OutputFn>, arg: *mut c_void) {
     OUTPUT.set(function.map_or(0, |function| function as usize), arg);
 }
 
-/// `mi_register_error`: what to call when an allocation is asked for that cannot be.
+/// `mi_register_error`: what to call when an allocation fails or a free is wrong. Such a free is then ignored; without a function
+/// the process is aborted.
 ///
 /// # Safety
 /// As [`register_output`].
@@ -94,12 +99,22 @@ pub(super) fn output() -> Option<(OutputFn, *mut c_void)> {
     (function != 0).then(|| (unsafe { transmute::<usize, OutputFn>(function) }, arg))
 }
 
-/// Call the registered function for errors. No lock may be held.
+/// Whether a function for errors is registered.
+pub(super) fn handles_errors() -> bool {
+    ERROR.get().0 != 0
+}
+
+/// Call the registered function for errors, unless this call comes from there. No lock may be held.
 pub(super) fn error(code: i32) {
-    let (function, arg) = ERROR.get();
-    if function != 0 {
-        // SAFETY: only `register_error` stores here, and its caller allows the call.
-        unsafe { transmute::<usize, ErrorFn>(function)(code, arg) };
+    let ((function, arg), me) = (ERROR.get(), os::thread_id());
+    if function == 0 || TELLING.iter().any(|place| place.load(Relaxed) == me) {
+        return;
+    }
+    let place = TELLING.iter().find(|place| place.compare_exchange(0, me, Acquire, Relaxed).is_ok());
+    // SAFETY: only `register_error` stores here, and its caller allows the call.
+    unsafe { transmute::<usize, ErrorFn>(function)(code, arg) };
+    if let Some(place) = place {
+        place.store(0, Release);
     }
 }
 
@@ -117,8 +132,10 @@ pub(super) fn deferred_free(force: bool) {
 
 /// In a forked child: a thread that is not here is not in the deferred free either.
 pub(in crate::api) fn repair() {
-    if FREEING.load(Relaxed) != os::thread_id() {
-        FREEING.store(0, Relaxed);
+    for word in TELLING.iter().chain([&FREEING]) {
+        if word.load(Relaxed) != os::thread_id() {
+            word.store(0, Relaxed);
+        }
     }
 }
 

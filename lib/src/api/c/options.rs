@@ -2,7 +2,8 @@
 
 use super::process::VERSION;
 use super::text::{OutputFn, Text};
-use crate::options::{self, COUNT, Unit};
+use crate::heap::{guarded, secure};
+use crate::options::{self, COUNT, Name, Unit};
 use core::ffi::{c_int, c_long, c_void};
 use core::fmt::Write;
 
@@ -33,11 +34,20 @@ pub fn option_get_size(option: c_int) -> usize {
 /// `mi_option_set`.
 pub fn option_set(option: c_int, value: c_long) {
     options::set_number(number(option), value);
+    changed(option);
+}
+
+/// Some options are wanted at once.
+fn changed(option: c_int) {
+    if (Name::GuardedMin as c_int..=Name::GuardedSampleSeed as c_int).contains(&option) {
+        guarded::options_changed();
+    }
 }
 
 /// `mi_option_set_default`.
 pub fn option_set_default(option: c_int, value: c_long) {
     options::set_default_number(number(option), value);
+    changed(option);
 }
 
 /// `mi_option_is_enabled`.
@@ -78,7 +88,7 @@ pub unsafe fn options_print_out(function: Option<OutputFn>, arg: *mut c_void) {
         let unit = if definition.unit == Unit::KiB { "KiB" } else { "" };
         let _ = writeln!(text, "option '{}': {} {unit}", definition.name, options::get_number(at));
     }
-    let _ = write!(text, "debug level : 0\nsecure level: 0\nmem tracking: none\n");
+    let _ = write!(text, "debug level : 0\nsecure level: {}\nmem tracking: none\n", secure::level());
 }
 
 /// `mi_options_print`.

@@ -23,8 +23,11 @@ pub(crate) const AT_ENTRY: u64 = 9;
 /// `getauxval`: set in programs that run with more rights than their user.
 pub(crate) const AT_SECURE: u64 = 23;
 
+pub(crate) const EAGAIN: i32 = 11;
 pub(crate) const ENOMEM: i32 = 12;
+pub(crate) const EFAULT: i32 = 14;
 pub(crate) const EINVAL: i32 = 22;
+pub(crate) const EOVERFLOW: i32 = 75;
 
 /// The calling thread's `errno`.
 #[inline(always)]

@@ -1,6 +1,8 @@
-//! Address space: map, unmap, advise.
+//! Address space: map, unmap, protect, advise.
 
-use super::syscall::{MADVISE, MMAP, MUNMAP, syscall};
+use super::super::PAGE;
+use super::syscall::{MADVISE, MMAP, MPROTECT, MUNMAP, syscall};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const PROT_NONE: usize = 0;
 const PROT_READ_WRITE: usize = 1 | 2;
@@ -15,8 +17,22 @@ const MADV_NOHUGEPAGE: usize = 15;
 const MADV_WIPEONFORK: usize = 18;
 const NO_FILE: usize = usize::MAX;
 
+/// What [`map`] gives has a page before it and one behind it that nobody may touch.
+static FENCED: AtomicBool = AtomicBool::new(false);
+
+/// Put fences around everything that is mapped by [`map`] from now on.
+pub(crate) fn fence_mappings() {
+    FENCED.store(true, Relaxed);
+}
+
 /// `length` bytes of zeroed memory wherever there is room; null when there is none.
 pub(crate) fn map(length: usize) -> *mut u8 {
+    if FENCED.load(Relaxed) {
+        let fenced = map_fenced(length.next_multiple_of(PAGE));
+        if !fenced.is_null() {
+            return fenced;
+        }
+    }
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     // SAFETY: an anonymous mapping at an address of the kernel's choice disturbs nobody.
     let at = unsafe { syscall(MMAP, [0, length, PROT_READ_WRITE, flags, NO_FILE, 0]) };
@@ -37,6 +53,44 @@ pub(crate) fn map_at(address: usize, length: usize) -> bool {
         return false;
     }
     true
+}
+
+fn map_fenced(length: usize) -> *mut u8 {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    let whole = length + 2 * PAGE;
+    // SAFETY: as in `map`.
+    let at = unsafe { syscall(MMAP, [0, whole, PROT_NONE, flags, NO_FILE, 0]) };
+    if at < 0 {
+        return core::ptr::null_mut();
+    }
+    let inner = at as usize + PAGE;
+    if !allow(inner, length) {
+        unmap(at as *mut u8, whole);
+        return core::ptr::null_mut();
+    }
+    inner as *mut u8
+}
+
+/// Address space exactly at `address` that nobody can use, if there is nothing yet.
+pub(crate) fn fence_at(address: usize, length: usize) {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    // SAFETY: NOREPLACE never touches an existing mapping.
+    let at = unsafe { syscall(MMAP, [address, length, PROT_NONE, flags, NO_FILE, 0]) };
+    if at >= 0 && at as usize != address {
+        unmap(at as *mut u8, length); // a kernel before 4.17
+    }
+}
+
+/// From now on every access to this range of whole pages is a fault. False: the kernel refuses, and nothing has changed.
+pub(crate) fn forbid(address: usize, length: usize) -> bool {
+    // SAFETY: callers pass ranges of their own that hold nothing.
+    unsafe { syscall(MPROTECT, [address, length, PROT_NONE, 0, 0, 0]) == 0 }
+}
+
+/// Undo [`forbid`]. False: the kernel refuses.
+pub(crate) fn allow(address: usize, length: usize) -> bool {
+    // SAFETY: as above; what is there is anonymous memory of ours.
+    unsafe { syscall(MPROTECT, [address, length, PROT_READ_WRITE, 0, 0, 0]) == 0 }
 }
 
 /// An address where `length` bytes of address space are free now. Nothing is kept: a reservation would count against

@@ -7,6 +7,7 @@ pub(super) const WRITE: usize = 1;
 pub(super) const OPEN: usize = 2;
 pub(super) const CLOSE: usize = 3;
 pub(super) const MMAP: usize = 9;
+pub(super) const MPROTECT: usize = 10;
 pub(super) const MUNMAP: usize = 11;
 pub(super) const PREAD64: usize = 17;
 pub(super) const MADVISE: usize = 28;

@@ -2,6 +2,7 @@
 
 use super::layout::{BINS, Count, Stats};
 use crate::heap::classes::{CLASSES, class_size};
+use crate::heap::guarded;
 use crate::heap::statistics::{self, Totals};
 
 /// The bin of blocks too large for slabs.
@@ -57,6 +58,7 @@ pub(super) fn gather() -> Stats {
     add(&mut stats.malloc_bins[HUGE], blocks.allocated, blocks.live);
     add(&mut stats.malloc_huge, bytes.allocated, bytes.live);
     stats.malloc_huge_count.total = blocks.allocated as i64;
+    stats.malloc_guarded_count.total = guarded::count() as i64;
     stats
 }
 
