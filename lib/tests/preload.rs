@@ -2,7 +2,7 @@
 
 mod support;
 use std::process::Command;
-use support::{compile, library, preloaded, succeed};
+use support::{build, compile, library, preloaded, succeed};
 
 #[test]
 fn the_contract_of_malloc() {
@@ -96,6 +96,91 @@ fn misuse_is_told_to_the_program() {
     // A sampled block differs from others in nothing.
     let output = profiled(&program, 1).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+}
+
+/// Levels of hardening: each does what it says, and programs run as before.
+#[test]
+fn levels_of_hardening() {
+    let (program, contract) = (compile("secure.c", &["-ldl"]), compile("contract.c", &[]));
+    let (threads, forks) = (compile("threads.c", &[]), compile("fork_storm.c", &[]));
+    for level in ["0", "1", "2", "3", "4", "5"] {
+        let secure = |program: &std::path::Path| {
+            let mut command = preloaded(program);
+            command.env("MIMALLOC_SECURE", level);
+            command
+        };
+        assert_eq!(succeed(secure(&program).arg(level)), "", "level {level}");
+        assert_eq!(succeed(&mut secure(&contract)), "", "level {level}");
+        assert_eq!(succeed(&mut secure(&threads)), "fine\n", "level {level}");
+        assert_eq!(succeed(secure(&forks).args(["20", "main"])), "20 forks, 0 failed, 0 hung\n", "level {level}");
+    }
+    let output = preloaded(&program).args(["3", "stop"]).env("MIMALLOC_SECURE", "3").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+    assert!(stderr.contains("double free of the pointer 0x") && stderr.contains("class 7 of 112 bytes"), "{stderr}");
+    let output = preloaded("/bin/true").env("MIMALLOC_SECURE", "much").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(stderr, "mimalloc-pprof: MIMALLOC_SECURE is not a number; the default is used\n");
+}
+
+#[test]
+fn guarded_blocks() {
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+    let search = format!("-L{}", library().parent().unwrap().display());
+    let program = compile("guarded.c", &[include, &search, "-lmimalloc_pprof"]);
+    let folder = library().parent().unwrap();
+    assert_eq!(succeed(preloaded(&program).env("LD_LIBRARY_PATH", folder)), "");
+    let every = |program: &std::path::Path, rate: &str| {
+        let mut command = preloaded(program);
+        command.env("LD_LIBRARY_PATH", folder).env("MIMALLOC_GUARDED_SAMPLE_RATE", rate);
+        command
+    };
+    assert_eq!(succeed(every(&program, "1").arg("all")), "");
+    let output = every(&program, "1").arg("slack").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("memory was written beyond the end of the block 0x") && !output.status.success());
+    // A guarded block differs from others in nothing, also when it is sampled.
+    let (contract, threads, forks) =
+        (compile("contract.c", &[]), compile("threads.c", &[]), compile("fork_storm.c", &[]));
+    for rate in ["1", "7"] {
+        assert_eq!(succeed(&mut every(&contract, rate)), "");
+        assert_eq!(succeed(every(&contract, rate).env("MIMALLOC_SECURE", "5")), "");
+        assert_eq!(succeed(profiled(&contract, 1).env("MIMALLOC_GUARDED_SAMPLE_RATE", rate)), "");
+        assert_eq!(succeed(&mut every(&threads, rate)), "fine\n");
+        assert_eq!(succeed(every(&forks, rate).args(["20", "main"])), "20 forks, 0 failed, 0 hung\n");
+    }
+}
+
+/// The library built with all its features.
+#[test]
+fn features() {
+    let library = build(&["--features", "secure,no-process-detach"], "features");
+    let with = |program: &std::path::Path| {
+        let mut command = Command::new(program);
+        command.env("LD_PRELOAD", &library);
+        command
+    };
+    let program = compile("secure.c", &["-ldl"]);
+    assert_eq!(succeed(with(&program).arg("4")), "");
+    assert_eq!(succeed(&mut with(&compile("contract.c", &[]))), "");
+    // The environment chooses another level.
+    assert_eq!(succeed(with(&program).arg("5").env("MIMALLOC_SECURE", "5")), "");
+    assert_eq!(succeed(with("/bin/true".as_ref()).env("MIMALLOC_SHOW_STATS", "1")), "");
+}
+
+/// Nothing is done at the end where that is asked for.
+#[test]
+fn no_work_at_the_end() {
+    for (name, value) in [("MIMALLOC_NO_PROCESS_DETACH", "1"), ("MIMALLOC_DESTROY_ON_EXIT", "2")] {
+        let folder = tempfolder("end");
+        let dump = folder.join(format!("{name}.prof"));
+        let mut command = profiled("/bin/true".as_ref(), 1);
+        command.env("MIMALLOC_PROF_DUMP_AT_EXIT", &dump).env("MIMALLOC_SHOW_STATS", "1").env(name, value);
+        assert_eq!(succeed(&mut command), "", "{name}");
+        assert!(!dump.exists(), "{name}");
+        let shown = command.env(name, "0").output().unwrap();
+        assert!(!shown.stderr.is_empty() && dump.exists(), "{name}");
+    }
 }
 
 #[test]

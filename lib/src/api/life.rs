@@ -14,6 +14,7 @@ pub use crate::observe::life::module_unloaded;
 pub fn begin(environment: *const *const c_char) {
     os::set_environment(environment);
     secure::begin();
+    guarded::allow_precise();
     start();
 }
 

@@ -250,8 +250,8 @@ pub(crate) unsafe fn allocate_zeroed_aligned(size: usize, alignment: usize) -> *
 
 /// Like `realloc`, except that a size of 0 gives a block of the least size. On failure null, and the block is kept.
 pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> *mut u8 {
-    // SAFETY: as the caller vouches; 16 is the alignment of every block.
-    unsafe { reallocate_aligned(block, size, 16) }
+    // SAFETY: as the caller vouches; every block is aligned well enough.
+    unsafe { reallocate_aligned(block, size, 1) }
 }
 
 /// [`reallocate`] that keeps an alignment, a power of two.

@@ -29,6 +29,8 @@ const LARGEST_ALIGNMENT: usize = super::classes::SLAB_MAX;
 
 /// Blocks may have been guarded in this process. Never false again.
 static POSSIBLE: AtomicBool = AtomicBool::new(false);
+/// See [`is_precise`].
+static PRECISE_ALLOWED: AtomicBool = AtomicBool::new(false);
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Which allocations of a heap are guarded. Under the heap's lock; all zero = none.
@@ -206,8 +208,14 @@ pub(super) unsafe fn for_span(heap: *mut Heap, size: usize, alignment: usize) ->
     (due && alignment <= SLICE).then(|| make(size, alignment.max(least)))?
 }
 
+/// Blocks need not be aligned. `malloc` of a program that asks for it may do so; `GlobalAlloc` has promised an alignment.
 fn is_precise() -> bool {
-    options::get(Name::GuardedPrecise) != 0
+    PRECISE_ALLOWED.load(Relaxed) && options::get(Name::GuardedPrecise) != 0
+}
+
+/// This is the allocator of a C program.
+pub(crate) fn allow_precise() {
+    PRECISE_ALLOWED.store(true, Relaxed);
 }
 
 /// A run in transit, its last slice forbidden, and the block before that.

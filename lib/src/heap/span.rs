@@ -38,12 +38,12 @@ pub(crate) fn allocate_after(lead: usize, size: usize, alignment: usize) -> *mut
             drop(lease);
             return allocate::out_of_memory();
         };
-        let slices = (*slice(index)).length();
-        (*slice(index)).set_run(Kind::Span, slices);
-        statistics::span_allocated(slices * SLICE);
+        (*slice(index)).set_run(Kind::Span, (*slice(index)).length());
+        let bytes = counted(index);
+        statistics::span_allocated(bytes);
         let epoch = interval::epoch();
         if interval::is_on(epoch) {
-            sample(lease.heap, index, slices * SLICE, size, epoch);
+            sample(lease.heap, index, bytes, size, epoch);
         }
         block
     }
@@ -108,7 +108,7 @@ pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
         }
         let (slices, tail, parked) = ((*slice(index)).length(), tail(index).read(), (*record(index)).parked);
         if parked.is_null() {
-            statistics::span_freed(slices * SLICE);
+            statistics::span_freed(counted(index));
         }
         if tail != 0 {
             if !guarded::is_intact(block.add(usable), tail) {
@@ -128,6 +128,12 @@ pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
         arena::free(index, clean);
         parked
     }
+}
+
+/// Bytes that a span counts for: all but the forbidden ones.
+unsafe fn counted(index: usize) -> usize {
+    // SAFETY: the caller's span.
+    unsafe { ((*slice(index)).length() - (tail(index).read() != 0) as usize) * SLICE }
 }
 
 /// Address and usable bytes of the block in a span.

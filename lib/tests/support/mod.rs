@@ -10,19 +10,23 @@ use std::sync::OnceLock;
 /// The library as users get it: the release build.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload");
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--release", "--offline", "--manifest-path"])
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/preload/Cargo.toml"))
-            .arg("--target-dir")
-            .arg(&folder)
-            .env_remove("RUSTC_WORKSPACE_WRAPPER")
-            .status()
-            .expect("cargo runs");
-        assert!(status.success(), "the preload library does not build");
-        folder.join("release/libmimalloc_pprof.so")
-    })
+    LIBRARY.get_or_init(|| build(&[], "preload"))
+}
+
+/// The library built with more options of cargo's, in a folder of its own.
+pub fn build(options: &[&str], name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--release", "--offline", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/preload/Cargo.toml"))
+        .args(options)
+        .arg("--target-dir")
+        .arg(&folder)
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "the preload library does not build");
+    folder.join("release/libmimalloc_pprof.so")
 }
 
 /// Compile a program of `tests/programs`. The C compiler is needed: without it the test fails.

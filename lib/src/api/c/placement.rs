@@ -13,8 +13,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Anywhere: at a multiple of 16.
-    pub(super) const ANY: Place = Place { alignment: 16, offset: 0 };
+    /// Anywhere, that is at a multiple of 16.
+    pub(super) const ANY: Place = Place { alignment: 1, offset: 0 };
 
     /// `None`: the alignment is no power of two.
     pub(super) fn new(alignment: usize, offset: usize) -> Option<Place> {
