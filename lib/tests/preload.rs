@@ -111,8 +111,10 @@ fn levels_of_hardening() {
         };
         assert_eq!(succeed(secure(&program).arg(level)), "", "level {level}");
         assert_eq!(succeed(&mut secure(&contract)), "", "level {level}");
-        assert_eq!(succeed(&mut secure(&threads)), "fine\n", "level {level}");
-        assert_eq!(succeed(secure(&forks).args(["20", "main"])), "20 forks, 0 failed, 0 hung\n", "level {level}");
+        if ["2", "5"].contains(&level) {
+            assert_eq!(succeed(&mut secure(&threads)), "fine\n", "level {level}");
+            assert_eq!(succeed(secure(&forks).args(["20", "main"])), "20 forks, 0 failed, 0 hung\n", "level {level}");
+        }
     }
     let output = preloaded(&program).args(["3", "stop"]).env("MIMALLOC_SECURE", "3").output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -146,9 +148,9 @@ fn guarded_blocks() {
         assert_eq!(succeed(&mut every(&contract, rate)), "");
         assert_eq!(succeed(every(&contract, rate).env("MIMALLOC_SECURE", "5")), "");
         assert_eq!(succeed(profiled(&contract, 1).env("MIMALLOC_GUARDED_SAMPLE_RATE", rate)), "");
-        assert_eq!(succeed(&mut every(&threads, rate)), "fine\n");
-        assert_eq!(succeed(every(&forks, rate).args(["20", "main"])), "20 forks, 0 failed, 0 hung\n");
     }
+    assert_eq!(succeed(&mut every(&threads, "7")), "fine\n");
+    assert_eq!(succeed(every(&forks, "7").args(["20", "main"])), "20 forks, 0 failed, 0 hung\n");
 }
 
 /// The library built with all its features.
