@@ -186,6 +186,16 @@ fn no_work_at_the_end() {
 }
 
 #[test]
+fn zeroed_blocks() {
+    let program = compile("zeroed.c", &["-ldl"]);
+    assert_eq!(succeed(preloaded(&program).arg("untouched")), "");
+    for (name, value) in [("MIMALLOC_SECURE", "2"), ("MIMALLOC_SECURE", "3"), ("MIMALLOC_GUARDED_SAMPLE_RATE", "9")] {
+        assert_eq!(succeed(preloaded(&program).env(name, value)), "", "{name}={value}");
+    }
+    assert_eq!(succeed(&mut profiled(&program, 100_000)), "");
+}
+
+#[test]
 fn little_address_space() {
     let script = "ulimit -v 500000; exec python3 -c '
 blocks = [bytes(1000) for _ in range(50000)]

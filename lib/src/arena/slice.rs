@@ -83,7 +83,8 @@ pub(crate) struct Slice {
     pub(crate) words: u16,
     /// The value of `free` at which a returned block is more than a set bit.
     pub(crate) trigger: u16,
-    _pad: u16,
+    /// Blocks from this number on were never handed out, so all their bits are set; and they read zero. Derived, and never too low.
+    pub(crate) fresh: u16,
     /// Last slice of a free span: index of its first.
     pub(crate) back: u32,
     head: AtomicU32,
@@ -127,6 +128,15 @@ impl Slice {
         let head = self.head.load(Relaxed);
         let transit = (Kind::Transit as u32) << 28 | head & 0xfff_ffff;
         Kind::of(head) == kind && self.head.compare_exchange(head, transit, AcqRel, Relaxed).is_ok()
+    }
+
+    /// The block at this offset of a slab is handed out, and so may all before it be. Returns how many of them, up to this one, were
+    /// fresh until now.
+    pub(crate) fn handed_out(&mut self, offset: usize) -> usize {
+        let number = ((offset as u64 * self.reciprocal as u64) >> 32) as usize;
+        let fresh = (number + 1).saturating_sub(self.fresh as usize);
+        self.fresh += fresh as u16;
+        fresh
     }
 
     /// Become the inside of a run.

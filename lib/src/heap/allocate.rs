@@ -2,10 +2,11 @@
 
 use super::classes::{SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
 use super::interval::Drawn;
-use super::magazine::MAGAZINE_SHIFT;
+use super::magazine::{ClassState, MAGAZINE_SHIFT};
 use super::{Heap, child, emergency, guarded, home, interval, refill, release, sampled, span, thread};
 use crate::arena;
-use crate::os::libc;
+use crate::os::{PAGE, libc};
+use core::sync::atomic::Ordering::Relaxed;
 
 /// A block of at least `size` bytes, aligned to 16; null with `ENOMEM` when there is no memory.
 #[inline(always)]
@@ -39,6 +40,19 @@ pub(crate) fn allocate_medium(size: usize, offset: usize, heap: *mut Heap) -> *m
     }
 }
 
+/// A block from a slow path, or null.
+struct Obtained {
+    block: *mut u8,
+    /// It was never handed out, and all of it reads zero.
+    reads_zero: bool,
+}
+
+impl Obtained {
+    fn unknown(block: *mut u8) -> Obtained {
+        Obtained { block, reads_zero: false }
+    }
+}
+
 /// The pop at `offset` failed: an empty stack, a due sample, a change of the epoch, no heap yet, or class 0.
 ///
 /// By far the most often the stacks are to be swapped and that is all: this way is kept short.
@@ -50,14 +64,14 @@ pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut
     unsafe {
         Heap::magazine_at(heap, offset).undo_pop();
         if !child::is_in_order() || !(*heap).lock.try_lock() {
-            return allocate_unready(size, offset, heap);
+            return allocate_unready(size, offset, heap).block;
         }
         let class = (offset >> MAGAZINE_SHIFT).max(1);
         let (magazine, state) = Heap::enter(heap, class);
         state.settle(magazine);
         let epoch = interval::epoch();
         if state.epoch != epoch || state.is_due(magazine) || !state.is_empty(magazine) || !state.has_frees(magazine) {
-            return allocate_entered(heap, size, class);
+            return allocate_entered(heap, size, class).block;
         }
         state.swap(magazine);
         let block = state.pop_locked(magazine);
@@ -70,15 +84,15 @@ pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut
 /// [`allocate_slow`] where something stands in the way: a new process, no heap, somebody else in the heap, or this thread itself, interrupted.
 #[cold]
 #[inline(never)]
-unsafe fn allocate_unready(size: usize, offset: usize, heap: *mut Heap) -> *mut u8 {
+unsafe fn allocate_unready(size: usize, offset: usize, heap: *mut Heap) -> Obtained {
     let class = (offset >> MAGAZINE_SHIFT).max(1);
     // SAFETY: as in `allocate_slow`.
     unsafe {
         if arena::is_busy_here() || home::is_busy_here(heap) || child::is_repaired_here() {
-            return allocate_interrupted(size, class);
+            return Obtained::unknown(allocate_interrupted(size, class));
         }
         child::check();
-        let Some(lease) = thread::lease(heap) else { return allocate_without_heap(class) };
+        let Some(lease) = thread::lease(heap) else { return Obtained::unknown(allocate_without_heap(class)) };
         emergency::adopt_deferred();
         allocate_leased(lease.heap, size, class)
     }
@@ -97,7 +111,7 @@ unsafe fn allocate_interrupted(size: usize, class: usize) -> *mut u8 {
         if home::is_busy_here(lease.heap) {
             return emergency::allocate(class_size(class));
         }
-        allocate_leased(lease.heap, size, class)
+        allocate_leased(lease.heap, size, class).block
     }
 }
 
@@ -107,7 +121,7 @@ fn allocate_without_heap(class: usize) -> *mut u8 {
     if thread::initialises_here() { emergency::allocate(class_size(class)) } else { out_of_memory() }
 }
 
-unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize) -> *mut u8 {
+unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize) -> Obtained {
     // SAFETY: the heap is leased by this thread; its state is touched under its lock.
     unsafe {
         (*heap).lock.lock();
@@ -119,7 +133,7 @@ unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize) -> *mut u8
 
 /// Allocate with the heap's lock held and the class entered; leaves both.
 #[inline(never)]
-unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> *mut u8 {
+unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtained {
     // SAFETY: the heap is leased by this thread, its lock is held.
     unsafe {
         let (magazine, state) = Heap::class(heap, class);
@@ -141,16 +155,20 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> *mut u
             }
         }
         let block = state.pop_locked(magazine);
+        let reads_zero = magazine.top.load(Relaxed) < ClassState::fresh_end(state);
         Heap::leave(heap, magazine, state, epoch);
         (*heap).lock.unlock();
         if interrupted {
-            return emergency::allocate(class_size(class));
+            return Obtained::unknown(emergency::allocate(class_size(class)));
         }
         emergency::adopt_deferred();
         if block.is_null() {
-            return out_of_memory();
+            return Obtained::unknown(out_of_memory());
         }
-        if drawn.guard || drawn.sample.is_some() { exchange(heap, class, size, block, drawn) } else { block }
+        if drawn.guard || drawn.sample.is_some() {
+            return Obtained::unknown(exchange(heap, class, size, block, drawn));
+        }
+        Obtained { block, reads_zero }
     }
 }
 
@@ -214,20 +232,14 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 
 /// A block whose bytes are all zero, to its end.
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
-    // SAFETY: the block has at least `size` bytes; in a slab it has those of its class.
+    if size >= PAGE {
+        return allocate_zeroed_pages(size);
+    }
+    // SAFETY: the block has the bytes of its class.
     unsafe {
         let block = allocate(size);
-        if block.is_null() || (size > SLAB_MAX && span::reads_zero(block)) {
-            return block;
-        }
-        let whole = match size {
-            _ if guarded::is_possible() => release::usable_size(block),
-            ..=SMALL_MAX => class_size(small_class(size).max(1)),
-            _ if size <= SLAB_MAX => class_size(medium_class(size)),
-            _ => release::usable_size(block),
-        };
-        block.write_bytes(0, whole);
-        block
+        let class = if size <= SMALL_MAX { small_class(size).max(1) } else { medium_class(size) };
+        zero(block, class_size(class))
     }
 }
 
@@ -235,8 +247,8 @@ pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed_aligned(size: usize, alignment: usize) -> *mut u8 {
     if alignment <= 16 {
-        // SAFETY: every block is aligned to 16.
-        return unsafe { allocate_zeroed(size) };
+        // SAFETY: every block is aligned as far as its size is a multiple of the alignment.
+        return unsafe { allocate_zeroed(size.checked_next_multiple_of(alignment).unwrap_or(size)) };
     }
     // SAFETY: the block has the bytes that are usable.
     unsafe {
@@ -246,6 +258,49 @@ pub(crate) unsafe fn allocate_zeroed_aligned(size: usize, alignment: usize) -> *
         }
         block
     }
+}
+
+/// A zeroed block of a page or more: many of those were never used, and writing to them would cost the faults that the program may
+/// never cause.
+#[inline(never)]
+fn allocate_zeroed_pages(size: usize) -> *mut u8 {
+    // SAFETY: the block has the bytes of its class, or is a span; the offset is that of a medium class.
+    unsafe {
+        if size > SLAB_MAX {
+            let block = span::allocate(size, 1);
+            return if block.is_null() || span::reads_zero(block) {
+                block
+            } else {
+                zero(block, release::usable_size(block))
+            };
+        }
+        let (class, heap) = (medium_class(size), thread::current());
+        let magazine = Heap::magazine_at(heap, class << MAGAZINE_SHIFT);
+        let state = &raw const (*heap).classes[class];
+        // Looked at before and after: a signal handler may change the stacks in between.
+        let fresh_end = ClassState::fresh_end(state);
+        let obtained = match magazine.pop_slot() {
+            Some(slot) => {
+                let block = *(slot as *const *mut u8);
+                Obtained { block, reads_zero: slot < fresh_end && slot < ClassState::fresh_end(state) }
+            }
+            None => {
+                magazine.undo_pop();
+                allocate_unready(size, class << MAGAZINE_SHIFT, heap)
+            }
+        };
+        if obtained.reads_zero { obtained.block } else { zero(obtained.block, class_size(class)) }
+    }
+}
+
+/// Zero a block of a class with blocks of `whole` bytes; null is left alone.
+#[inline(always)]
+unsafe fn zero(block: *mut u8, whole: usize) -> *mut u8 {
+    if !block.is_null() {
+        // SAFETY: the caller's block. A guarded one is shorter than its class.
+        unsafe { block.write_bytes(0, if guarded::is_possible() { release::usable_size(block) } else { whole }) };
+    }
+    block
 }
 
 /// Like `realloc`, except that a size of 0 gives a block of the least size. On failure null, and the block is kept.

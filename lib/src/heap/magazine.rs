@@ -81,6 +81,17 @@ impl Magazine {
     /// A cached block, or none: go to the slow path, which undoes the failed pop. Owner only.
     #[inline(always)]
     pub(crate) unsafe fn pop(&self) -> Option<*mut u8> {
+        // SAFETY: a slot in [bottom, top) holds a cached block, which is not null: Rust programs are spared the question.
+        unsafe {
+            let block = *(self.pop_slot()? as *const *mut u8);
+            core::hint::assert_unchecked(!block.is_null());
+            Some(block)
+        }
+    }
+
+    /// [`pop`](Self::pop), as the slot that holds the block.
+    #[inline(always)]
+    pub(crate) unsafe fn pop_slot(&self) -> Option<usize> {
         let top = self.top.load(Relaxed).wrapping_sub(SLOT);
         #[cfg(mutant = "check_first")]
         if top < self.bottom.load(Relaxed) {
@@ -89,19 +100,13 @@ impl Magazine {
         }
         self.top.store(top, Relaxed);
         #[cfg(mutant = "check_first")]
-        // SAFETY: none: this is the mistake that a test must find.
-        return Some(unsafe { *(top as *const *mut u8) });
+        return Some(top); // the mistake that a test must find
         // Store before load, in program order; the thief's fence does the rest.
         compiler_fence(SeqCst);
         if top < self.bottom.load(Relaxed) {
             return None;
         }
-        // SAFETY: a slot in [bottom, top) holds a cached block, which is not null: Rust programs are spared the question.
-        unsafe {
-            let block = *(top as *const *mut u8);
-            core::hint::assert_unchecked(!block.is_null());
-            Some(block)
-        }
+        Some(top)
     }
 
     /// Cache a block; false when there is no room. Owner only.
@@ -152,6 +157,9 @@ pub(crate) struct ClassState {
     largest: u32,
     /// Blocks to take at the next refill.
     batch: u32,
+    /// Slots of the alloc stack below this one hold blocks that were never handed out and read zero. Read by the owner without the
+    /// lock: only the owner writes it, and a theft moves no block to another slot.
+    fresh_end: AtomicUsize,
     /// Blocks went back to the slabs since the last refill.
     flushed: bool,
     /// How often blocks are guarded has changed: draw anew.
@@ -159,6 +167,7 @@ pub(crate) struct ClassState {
 }
 
 impl ClassState {
+    #[allow(clippy::declare_interior_mutable_const, reason = "copied into each place")]
     pub(crate) const UNUSED: Self = ClassState {
         first: 0,
         alloc_base: 0,
@@ -174,6 +183,7 @@ impl ClassState {
         capacity: 0,
         largest: 0,
         batch: 0,
+        fresh_end: AtomicUsize::new(0),
         flushed: false,
         guard_changed: false,
     };
@@ -203,6 +213,7 @@ impl ClassState {
         self.free_base = self.first + self.largest as usize * SLOT;
         self.free_bottom = self.free_base;
         self.real_bottom = self.alloc_base;
+        self.holds_fresh(0);
         self.set_top(m, self.alloc_base);
         self.set_free_top(m, self.free_base);
     }
@@ -296,6 +307,7 @@ impl ClassState {
     /// Exchange an empty alloc stack with the free stack.
     pub(crate) fn swap(&mut self, m: &Magazine) {
         debug_assert!(self.is_empty(m));
+        self.holds_fresh(0);
         core::mem::swap(&mut self.alloc_base, &mut self.free_base);
         self.real_bottom = self.free_bottom;
         self.set_top(m, m.free_top.load(Relaxed));
@@ -327,7 +339,20 @@ impl ClassState {
     /// The alloc stack has been filled: its lowest `count` slots hold blocks.
     pub(crate) fn filled(&mut self, m: &Magazine, count: usize) {
         self.real_bottom = self.alloc_base;
+        self.holds_fresh(0);
         self.set_top(m, self.alloc_base + count * SLOT);
+    }
+
+    /// The first `count` slots of the alloc stack, just filled, hold blocks that read zero.
+    pub(crate) fn holds_fresh(&self, count: usize) {
+        self.fresh_end.store(if count == 0 { 0 } else { self.alloc_base + count * SLOT }, Relaxed);
+    }
+
+    /// Slots below hold blocks that read zero. Owner only; no lock is needed.
+    #[inline(always)]
+    pub(crate) unsafe fn fresh_end(state: *const Self) -> usize {
+        // SAFETY: states live for ever; no reference is made to what a thief may be changing.
+        unsafe { (*(&raw const (*state).fresh_end)).load(Relaxed) }
     }
 
     /// First slot and number of cached blocks of the alloc stack.

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering::*;
 pub(super) unsafe fn refill(heap: *mut Heap, class: usize, magazine: &Magazine, state: &mut ClassState) {
     debug_assert!(state.is_empty(magazine));
     let slots = if secure::checks_frees() { state.one_slot() } else { state.slots() };
-    let mut slot = slots.end;
+    let (mut slot, mut fresh) = (slots.end, 0);
     // SAFETY: the heap's lock is held, and then its home's slabs are locked.
     unsafe {
         let home = home::of(heap);
@@ -20,24 +20,28 @@ pub(super) unsafe fn refill(heap: *mut Heap, class: usize, magazine: &Magazine, 
         while locked.is_some() && slot != slots.start {
             // A new slab only for a stack that got nothing: a partly filled one is good enough.
             let Some(index) = slab::current(home, class, slot == slots.end) else { break };
-            if secure::checks_frees() {
-                slot = slots.start;
-                slab::take_any(home, index, slot, heap);
+            let taken = if secure::checks_frees() {
+                slab::take_any(home, index, slots.start, heap)
             } else {
-                slot = slab::take(home, index, slots.start, slot);
-            }
+                slab::take(home, index, slots.start, slot)
+            };
+            // Only the slots that are popped last are told apart.
+            fresh = taken.fresh + if taken.fresh == (slot - taken.slot) / 8 { fresh } else { 0 };
+            slot = taken.slot;
         }
     }
     let count = (slots.end - slot) / 8;
     if secure::shuffles() {
         // SAFETY: these slots hold blocks, and the lock is held.
         unsafe { secure::shuffle(heap, slot as *mut usize, count) };
+        fresh = if fresh == count { count } else { 0 };
     }
     if slot != slots.start {
         // SAFETY: both ranges lie in this stack's slots.
         unsafe { core::ptr::copy(slot as *const usize, slots.start as *mut usize, count) };
     }
     state.filled(magazine, count);
+    state.holds_fresh(fresh);
 }
 
 /// Take the lock of a heap with the alloc stack of a class empty: what it holds goes back to the slabs.

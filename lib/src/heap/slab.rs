@@ -7,6 +7,7 @@ use super::magazine::MAGAZINE_SHIFT;
 use super::misuse::{self, Misuse};
 use super::{Heap, home, secure};
 use crate::arena::{self, BITMAP_WORDS, Kind, ListState, SLICE, Slice, address_of, class_entry, slice};
+use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// `trigger` of a slab that no returned block sets off.
@@ -62,6 +63,7 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
         slab.free = blocks as u16;
         slab.words = blocks.div_ceil(64) as u16;
         slab.hint = 0;
+        slab.fresh = if slab.clean { 0 } else { blocks as u16 };
         slab.state = ListState::Unlisted;
         slab.trigger = NO_TRIGGER;
         for word in 0..blocks.div_ceil(64) {
@@ -161,9 +163,15 @@ pub(super) unsafe fn current(heap: *mut Heap, class: usize, fresh: bool) -> Opti
     Some(index)
 }
 
+/// Slots that were filled from a slab: from here on, and how many of the first ones hold blocks that read zero.
+pub(super) struct Taken {
+    pub(super) slot: usize,
+    pub(super) fresh: usize,
+}
+
 /// Move free blocks of the current slab into slots, from `end` down to `start`, in ascending address order as they will
-/// be popped. Returns the first slot filled. The slab stops being the current one when it has no more.
-pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usize) -> usize {
+/// be popped. The slab stops being the current one when it has no more.
+pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usize) -> Taken {
     // SAFETY: H1: the slabs are locked, so bitmap and counts are ours.
     let slab = unsafe { &mut *slice(index) };
     let (base, size) = (address_of(index), slab.block_size as usize);
@@ -190,6 +198,11 @@ pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usiz
     }
     slab.free -= ((end - slot) / 8) as u16;
     slab.hint = word as u16;
+    let mut fresh = 0;
+    if size >= os::PAGE && slot != end {
+        // SAFETY: this slot has just been filled.
+        fresh = slab.handed_out(unsafe { *(slot as *const usize) } - base);
+    }
     if slot != start {
         if slab.free != 0 {
             slab.hint = 0; // blocks came back behind the scan: go round again
@@ -198,7 +211,7 @@ pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usiz
             unsafe { used_up(heap, slab) };
         }
     }
-    slot
+    Taken { slot, fresh }
 }
 
 /// The current slab of its class has no free block any more.
@@ -210,7 +223,7 @@ unsafe fn used_up(heap: *mut Heap, slab: &mut Slice) {
 }
 
 /// Like [`take`], but one block, any of the free ones. `random` is the heap whose random numbers are used, and its lock is held.
-pub(super) unsafe fn take_any(heap: *mut Heap, index: usize, slot: usize, random: *mut Heap) {
+pub(super) unsafe fn take_any(heap: *mut Heap, index: usize, slot: usize, random: *mut Heap) -> Taken {
     // SAFETY: H1; a current slab has a free block.
     unsafe {
         let slab = &mut *slice(index);
@@ -218,16 +231,19 @@ pub(super) unsafe fn take_any(heap: *mut Heap, index: usize, slot: usize, random
         let words = slab.words as usize;
         let first = (number >> 32) as usize % words;
         let of_word = |word: usize| slab.bitmap[word % words].load(Relaxed);
-        let Some(word) = (first..first + words).find(|&word| of_word(word) != 0) else { return };
+        let Some(word) = (first..first + words).find(|&word| of_word(word) != 0) else {
+            return Taken { slot: slot + 8, fresh: 0 };
+        };
         let turn = number as u32 % 64;
         let bit = (of_word(word).rotate_right(turn).trailing_zeros() + turn) % 64;
-        let block = address_of(index) + (word % words * 64 + bit as usize) * slab.block_size as usize;
-        (slot as *mut usize).write(block);
+        let offset = (word % words * 64 + bit as usize) * slab.block_size as usize;
+        (slot as *mut usize).write(address_of(index) + offset);
         slab.bitmap[word % words].store(of_word(word) & !(1 << bit), Relaxed);
         slab.free -= 1;
         if slab.free == 0 {
             used_up(heap, slab);
         }
+        Taken { slot, fresh: slab.handed_out(offset).min(1) }
     }
 }
 
