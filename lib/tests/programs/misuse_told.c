@@ -41,6 +41,13 @@ static void *free_in_a_thread(void *p) {
     return NULL;
 }
 
+static pthread_barrier_t barrier;
+static void *free_and_keep(void *p) {
+    free(p); /* it stays in this thread's cache */
+    pthread_barrier_wait(&barrier), pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
 int main(void) {
     void (*reg)(void (*)(int, void *), void *) = dlsym(RTLD_DEFAULT, "mi_register_error");
     char *arg = malloc(64);
@@ -66,6 +73,17 @@ int main(void) {
     pthread_create(&thread, NULL, free_in_a_thread, twice), pthread_join(thread, NULL);
     CHECK(told[EAGAIN] + told[EINVAL] == 2);
     stamped(512), all_free();
+
+    /* twice, and the slab is gone while the second one waits in a cache */
+    memset(told, 0, sizeof told);
+    stamped(96);
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_create(&thread, NULL, free_and_keep, blocks[1500]), pthread_barrier_wait(&barrier);
+    for (int i = 0; i < N; i++) free(blocks[i]);
+    free(malloc(64 << 20)); /* takes what is not in use */
+    collect();
+    CHECK(told[EAGAIN] == 1 && told[EINVAL] == 0);
+    pthread_barrier_wait(&barrier), pthread_join(thread, NULL);
 
     /* many at once: none is forgotten */
     memset(told, 0, sizeof told);
