@@ -232,15 +232,38 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 
 /// A block whose bytes are all zero, to its end.
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
+    let heap = thread::current();
+    let offset = small_class(size) << MAGAZINE_SHIFT;
+    if size > SMALL_MAX {
+        return allocate_zeroed_medium(size);
+    }
+    // SAFETY: the offset is that of a small class; a block of it has the bytes of its class.
+    unsafe {
+        match Heap::magazine_at(heap, offset).pop() {
+            Some(block) => {
+                block.write_bytes(0, class_size(small_class(size)));
+                block
+            }
+            None => allocate_zeroed_slow(size, offset, heap),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn allocate_zeroed_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut u8 {
+    let block = allocate_slow(size, offset, heap);
+    // SAFETY: the block has the bytes of its class.
+    unsafe { zero(block, class_size(small_class(size).max(1))) }
+}
+
+#[inline(never)]
+fn allocate_zeroed_medium(size: usize) -> *mut u8 {
     if size >= PAGE {
         return allocate_zeroed_pages(size);
     }
     // SAFETY: the block has the bytes of its class.
-    unsafe {
-        let block = allocate(size);
-        let class = if size <= SMALL_MAX { small_class(size).max(1) } else { medium_class(size) };
-        zero(block, class_size(class))
-    }
+    unsafe { zero(allocate(size), class_size(medium_class(size))) }
 }
 
 /// [`allocate_zeroed`] at an alignment, a power of two.
