@@ -30,14 +30,14 @@ typedef struct mi_stat_counter_s {
 typedef struct mi_stats_s {
   size_t size;    /* sizeof(mi_stats_t) */
   size_t version; /* MI_STAT_VERSION */
-  mi_stat_count_t pages;
+  mi_stat_count_t pages; /* slabs and larger blocks, now */
   mi_stat_count_t reserved;
   mi_stat_count_t committed;
   mi_stat_counter_t reset;
   mi_stat_counter_t purged;
   mi_stat_count_t page_committed;
   mi_stat_count_t pages_abandoned;
-  mi_stat_count_t threads;
+  mi_stat_count_t threads; /* that have a heap, now */
   mi_stat_count_t malloc_normal; /* bytes of blocks up to 512 KiB, by their usable sizes */
   mi_stat_count_t malloc_huge;   /* bytes of larger blocks */
   mi_stat_count_t malloc_requested;
@@ -59,8 +59,8 @@ typedef struct mi_stats_s {
   mi_stat_count_t segments_abandoned;
   mi_stat_count_t segments_cache;
   mi_stat_count_t _segments_reserved;
-  mi_stat_count_t heaps;
-  mi_stat_count_t theaps;
+  mi_stat_count_t heaps;  /* mi_heap_new and the main one */
+  mi_stat_count_t theaps; /* parts of heaps that threads have, now */
   mi_stat_counter_t pages_reclaim_on_alloc;
   mi_stat_counter_t pages_reclaim_on_free;
   mi_stat_counter_t pages_reabandon_full;
@@ -69,7 +69,7 @@ typedef struct mi_stats_s {
   mi_stat_count_t _stat_reserved[4];
   mi_stat_counter_t _stat_counter_reserved[4];
   mi_stat_count_t malloc_bins[MI_BIN_COUNT]; /* blocks */
-  mi_stat_count_t page_bins[MI_BIN_COUNT];
+  mi_stat_count_t page_bins[MI_BIN_COUNT];   /* slabs, now */
   mi_stat_count_t chunk_bins[MI_CHUNK_BIN_COUNT];
 } mi_stats_t;
 
@@ -98,6 +98,19 @@ char* mi_stats_as_json(mi_stats_t* stats, size_t buf_size, char* buf) MI_NOEXCEP
 
 /* Text for people; `out` NULL: to the registered function. */
 void mi_stats_print_out(mi_output_fun* out, void* arg) MI_NOEXCEPT;
+
+/* The same for one heap, and for all heaps of a sub-process. Blocks of a deleted heap are the main heap's, those of a
+ * destroyed one are there freed blocks. No counts are kept apart: there is nothing to merge, and what a sub-process has
+ * besides its heaps, `exclusive`, is 0. mi_subproc_heap_stats_print_out prints each heap by itself. */
+bool mi_heap_stats_get(mi_heap_t* heap, mi_stats_t* stats) MI_NOEXCEPT;
+char* mi_heap_stats_get_json(mi_heap_t* heap, size_t buf_size, char* buf) MI_NOEXCEPT;
+void mi_heap_stats_print_out(mi_heap_t* heap, mi_output_fun* out, void* arg) MI_NOEXCEPT;
+void mi_heap_stats_merge_to_subproc(mi_heap_t* heap) MI_NOEXCEPT;
+bool mi_subproc_stats_get(mi_subproc_id_t subproc, mi_stats_t* stats) MI_NOEXCEPT;
+bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc, mi_stats_t* stats) MI_NOEXCEPT;
+char* mi_subproc_stats_get_json(mi_subproc_id_t subproc, size_t buf_size, char* buf) MI_NOEXCEPT;
+void mi_subproc_stats_print_out(mi_subproc_id_t subproc, mi_output_fun* out, void* arg) MI_NOEXCEPT;
+void mi_subproc_heap_stats_print_out(mi_subproc_id_t subproc, mi_output_fun* out, void* arg) MI_NOEXCEPT;
 
 /* The largest block of a bin: 1 to 8 words, then four bins per doubling. 0 for the last bin, which has all larger
  * blocks. */

@@ -195,6 +195,177 @@ MI_NEW MI_SIZES(1, 2) void* mi_new_n(size_t count, size_t size);
 MI_USE MI_SIZE(2) void* mi_new_realloc(void* p, size_t newsize);
 MI_USE MI_SIZES(2, 3) void* mi_new_reallocn(void* p, size_t newcount, size_t size);
 
+/* ---- Heaps ----------------------------------------------------------------------------------------------------- */
+
+/* A heap that the program makes, to allocate from in any thread, and to give up as a whole. Its blocks are freed and
+ * resized by the functions above as all others are, though a free takes a lock; plain mi_realloc takes a block over into
+ * the heap that the thread's mi_malloc allocates from. NULL as the heap means the main heap, that of malloc.
+ *
+ * While a thread is in mi_heap_delete or mi_heap_destroy, and afterwards, no thread may use the heap itself. */
+typedef struct mi_heap_s mi_heap_t;
+
+/* NULL: no memory. */
+MI_USE mi_heap_t* mi_heap_new(void) MI_NOEXCEPT;
+/* The heap goes, its blocks stay: they are blocks of the main heap from then on. They may be freed meanwhile. */
+void mi_heap_delete(mi_heap_t* heap) MI_NOEXCEPT;
+/* The heap goes, and all its blocks with it. The main heap stays, and its blocks, in both functions. */
+void mi_heap_destroy(mi_heap_t* heap) MI_NOEXCEPT;
+MI_USE mi_heap_t* mi_heap_main(void) MI_NOEXCEPT;
+
+/* The heap of the block that `p` points to, or into; NULL for memory that no block is made of. Not for freed blocks:
+ * their memory may serve any heap. */
+MI_USE mi_heap_t* mi_heap_of(const void* p) MI_NOEXCEPT;
+MI_USE bool mi_heap_contains(const mi_heap_t* heap, const void* p) MI_NOEXCEPT;
+MI_USE bool mi_any_heap_contains(const void* p) MI_NOEXCEPT;
+
+/* Gives back what this thread has cached of the heap, with `force` what any thread has, so that all can use it. */
+void mi_heap_collect(mi_heap_t* heap, bool force) MI_NOEXCEPT;
+/* No effect: memory is near the thread that touches it first. */
+void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) MI_NOEXCEPT;
+
+/* As the functions of the main heap. A block of another heap always moves. */
+MI_NEW MI_SIZE(2) void* mi_heap_malloc(mi_heap_t* heap, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) void* mi_heap_zalloc(mi_heap_t* heap, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZES(2, 3) void* mi_heap_calloc(mi_heap_t* heap, size_t count, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZES(2, 3) void* mi_heap_mallocn(mi_heap_t* heap, size_t count, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) void* mi_heap_malloc_small(mi_heap_t* heap, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) void* mi_heap_zalloc_small(mi_heap_t* heap, size_t size) MI_NOEXCEPT;
+MI_USE MI_SIZE(3) void* mi_heap_realloc(mi_heap_t* heap, void* p, size_t newsize) MI_NOEXCEPT;
+MI_USE MI_SIZES(3, 4) void* mi_heap_reallocn(mi_heap_t* heap, void* p, size_t count, size_t size) MI_NOEXCEPT;
+MI_USE MI_SIZE(3) void* mi_heap_reallocf(mi_heap_t* heap, void* p, size_t newsize) MI_NOEXCEPT;
+MI_USE MI_SIZE(3) void* mi_heap_rezalloc(mi_heap_t* heap, void* p, size_t newsize) MI_NOEXCEPT;
+MI_USE MI_SIZES(3, 4) void* mi_heap_recalloc(mi_heap_t* heap, void* p, size_t newcount, size_t size) MI_NOEXCEPT;
+MI_NEW char* mi_heap_strdup(mi_heap_t* heap, const char* s) MI_NOEXCEPT;
+MI_NEW char* mi_heap_strndup(mi_heap_t* heap, const char* s, size_t n) MI_NOEXCEPT;
+char* mi_heap_realpath(mi_heap_t* heap, const char* fname, char* resolved_name) MI_NOEXCEPT;
+
+MI_NEW MI_SIZE(2) MI_ALIGN(3)
+void* mi_heap_malloc_aligned(mi_heap_t* heap, size_t size, size_t alignment) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2)
+void* mi_heap_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) MI_ALIGN(3)
+void* mi_heap_zalloc_aligned(mi_heap_t* heap, size_t size, size_t alignment) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2)
+void* mi_heap_zalloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset) MI_NOEXCEPT;
+MI_NEW MI_SIZES(2, 3) MI_ALIGN(4)
+void* mi_heap_calloc_aligned(mi_heap_t* heap, size_t count, size_t size, size_t alignment) MI_NOEXCEPT;
+MI_NEW MI_SIZES(2, 3)
+void* mi_heap_calloc_aligned_at(mi_heap_t* heap, size_t count, size_t size, size_t alignment, size_t offset)
+    MI_NOEXCEPT;
+MI_USE MI_SIZE(3) MI_ALIGN(4)
+void* mi_heap_realloc_aligned(mi_heap_t* heap, void* p, size_t newsize, size_t alignment) MI_NOEXCEPT;
+MI_USE MI_SIZE(3)
+void* mi_heap_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset) MI_NOEXCEPT;
+MI_USE MI_SIZE(3) MI_ALIGN(4)
+void* mi_heap_rezalloc_aligned(mi_heap_t* heap, void* p, size_t newsize, size_t alignment) MI_NOEXCEPT;
+MI_USE MI_SIZE(3)
+void* mi_heap_rezalloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset)
+    MI_NOEXCEPT;
+MI_USE MI_SIZES(3, 4) MI_ALIGN(5)
+void* mi_heap_recalloc_aligned(mi_heap_t* heap, void* p, size_t newcount, size_t size, size_t alignment) MI_NOEXCEPT;
+MI_USE MI_SIZES(3, 4)
+void* mi_heap_recalloc_aligned_at(mi_heap_t* heap, void* p, size_t newcount, size_t size, size_t alignment,
+                                  size_t offset) MI_NOEXCEPT;
+
+/* As operator new. */
+MI_NEW MI_SIZE(2) void* mi_heap_alloc_new(mi_heap_t* heap, size_t size);
+MI_NEW MI_SIZES(2, 3) void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size);
+
+#define mi_heap_malloc_tp(hp, tp) ((tp*)mi_heap_malloc(hp, sizeof(tp)))
+#define mi_heap_zalloc_tp(hp, tp) ((tp*)mi_heap_zalloc(hp, sizeof(tp)))
+#define mi_heap_calloc_tp(hp, tp, n) ((tp*)mi_heap_calloc(hp, n, sizeof(tp)))
+#define mi_heap_mallocn_tp(hp, tp, n) ((tp*)mi_heap_mallocn(hp, n, sizeof(tp)))
+#define mi_heap_reallocn_tp(hp, p, tp, n) ((tp*)mi_heap_reallocn(hp, p, n, sizeof(tp)))
+#define mi_heap_recalloc_tp(hp, p, tp, n) ((tp*)mi_heap_recalloc(hp, p, n, sizeof(tp)))
+
+/* ---- Parts of heaps that a thread has -------------------------------------------------------------------------- */
+
+/* What one thread allocates from in one heap; only for that thread. It is there until the thread or the heap ends. NULL
+ * stands for the thread's default, which plain mi_malloc and its like allocate from: at first its part of the main heap. */
+typedef struct mi_theap_s mi_theap_t;
+
+/* NULL: no memory. */
+MI_USE mi_theap_t* mi_heap_theap(mi_heap_t* heap) MI_NOEXCEPT;
+/* Returns the default from before. NULL, and what is another thread's, change nothing. When the heap of the default ends,
+ * the thread goes back to the main heap. */
+mi_theap_t* mi_theap_set_default(mi_theap_t* theap) MI_NOEXCEPT;
+MI_USE mi_theap_t* mi_theap_get_default(void) MI_NOEXCEPT;
+/* Gives back what is cached here. */
+void mi_theap_collect(mi_theap_t* theap, bool force) MI_NOEXCEPT;
+
+MI_NEW MI_SIZE(2) void* mi_theap_malloc(mi_theap_t* theap, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) void* mi_theap_zalloc(mi_theap_t* theap, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZES(2, 3) void* mi_theap_calloc(mi_theap_t* theap, size_t count, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) void* mi_theap_malloc_small(mi_theap_t* theap, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) void* mi_theap_zalloc_small(mi_theap_t* theap, size_t size) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) MI_ALIGN(3)
+void* mi_theap_malloc_aligned(mi_theap_t* theap, size_t size, size_t alignment) MI_NOEXCEPT;
+MI_NEW MI_SIZE(2) MI_ALIGN(3)
+void* mi_theap_zalloc_aligned(mi_theap_t* theap, size_t size, size_t alignment) MI_NOEXCEPT;
+MI_USE MI_SIZE(3) void* mi_theap_realloc(mi_theap_t* theap, void* p, size_t newsize) MI_NOEXCEPT;
+MI_USE MI_SIZE(3) void* mi_theap_rezalloc(mi_theap_t* theap, void* p, size_t newsize) MI_NOEXCEPT;
+
+static inline void* mi_theap_malloc_csize(mi_theap_t* theap, size_t size) MI_NOEXCEPT {
+  return mi_theap_malloc(theap, size);
+}
+static inline void* mi_theap_zalloc_csize(mi_theap_t* theap, size_t size) MI_NOEXCEPT {
+  return mi_theap_zalloc(theap, size);
+}
+
+/* ---- Visiting blocks ------------------------------------------------------------------------------------------- */
+
+/* Blocks of one size that lie together. */
+typedef struct mi_heap_area_s {
+  void* blocks;           /* the first one */
+  size_t reserved;        /* bytes of address space */
+  size_t committed;       /* bytes that can be used */
+  size_t used;            /* live blocks */
+  size_t block_size;      /* usable bytes of each */
+  size_t full_block_size; /* bytes from one to the next */
+  void* reserved1;
+} mi_heap_area_t;
+
+/* Gets an area with NULL as the block, and then its blocks. False ends the visit. It may allocate and free. */
+typedef bool(mi_block_visit_fun)(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t block_size,
+                                 void* arg);
+
+/* Calls the function with every area of a heap, and if `visit_blocks` with every live block. False: the function has ended
+ * it. Other threads may allocate from the heap and free its blocks meanwhile: a block that is live during the whole visit
+ * is visited exactly once, one that is freed or allocated meanwhile once or not at all. Only the heap itself must not
+ * end. The same for the heap that a thread's part belongs to. */
+bool mi_heap_visit_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) MI_NOEXCEPT;
+bool mi_theap_visit_blocks(mi_theap_t* theap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) MI_NOEXCEPT;
+/* No effect: blocks belong to heaps, and no heap is left alone when a thread ends. */
+bool mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg)
+    MI_NOEXCEPT;
+
+/* Whether a block lies among others of its size in this heap of which less than `perc_threshold` percent are in use, so that
+ * it pays to move it. A hint, without locks. */
+MI_USE bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc_threshold) MI_NOEXCEPT;
+
+/* ---- Sub-processes --------------------------------------------------------------------------------------------- */
+
+/* Heaps that end together: a main heap and all that its threads make. The heaps share the address space and free memory
+ * with those of all others. */
+typedef struct mi_subproc_id_s {
+  void* _mi_subproc_id;
+} mi_subproc_id_t;
+
+/* The one of threads that were added to none, and that of the calling thread. */
+MI_USE mi_subproc_id_t mi_subproc_main(void) MI_NOEXCEPT;
+MI_USE mi_subproc_id_t mi_subproc_current(void) MI_NOEXCEPT;
+/* With NULL in it: no memory. */
+MI_USE mi_subproc_id_t mi_subproc_new(void) MI_NOEXCEPT;
+/* Destroys all its heaps, as mi_heap_destroy does. The first sub-process stays. */
+void mi_subproc_destroy(mi_subproc_id_t subproc) MI_NOEXCEPT;
+/* From here on, plain allocations of the calling thread come from the main heap of the sub-process, mi_heap_main is that
+ * one, and mi_heap_new makes heaps of the sub-process. */
+void mi_subproc_add_current_thread(mi_subproc_id_t subproc) MI_NOEXCEPT;
+/* Calls the function with each heap, the main one first, until it returns false; that is the result then. It may make heaps
+ * and end the one it is called with. */
+typedef bool(mi_heap_visit_fun)(mi_heap_t* heap, void* arg);
+bool mi_subproc_visit_heaps(mi_subproc_id_t subproc, mi_heap_visit_fun* visitor, void* arg) MI_NOEXCEPT;
+
 /* ---- Process and threads --------------------------------------------------------------------------------------- */
 
 /* MI_MALLOC_VERSION of the library that is in use at run time. */
@@ -204,7 +375,7 @@ MI_USE bool mi_is_redirected(void) MI_NOEXCEPT;
 
 /* Process and threads need none of these: everything is made ready at the first allocation, a thread gives back what it
  * has cached when it ends, and blocks stay valid to the last. The `init` functions do at once what the first allocation
- * would; the others have no effect. */
+ * would, mi_thread_done what the end of the thread would, though it may go on; the others have no effect. */
 void mi_process_init(void) MI_NOEXCEPT;
 void mi_process_done(void) MI_NOEXCEPT;
 void mi_thread_init(void) MI_NOEXCEPT;

@@ -44,6 +44,27 @@ fn blocks() {
 }
 
 #[test]
+fn heaps() {
+    with_both("heaps.c", &[], succeed, "");
+    let profiled =
+        |command: &mut Command| succeed(command.env("MIMALLOC_PROF", "1").env("MIMALLOC_PROF_SAMPLE_RATE", "1000"));
+    with_both("heaps.c", &[], profiled, "");
+}
+
+#[test]
+fn parts_of_heaps_and_sub_processes() {
+    with_both("heaps_parts.c", &[], succeed, "");
+}
+
+#[test]
+fn visits_of_heaps() {
+    with_both("heaps_visit.c", &[], succeed, "");
+    let profiled =
+        |command: &mut Command| succeed(command.env("MIMALLOC_PROF", "1").env("MIMALLOC_PROF_SAMPLE_RATE", "500"));
+    with_both("heaps_visit.c", &[], profiled, "");
+}
+
+#[test]
 fn operators_and_containers() {
     for options in [["-std=c++17", "-DLIBRARY"], ["-std=c++20", "-DOPERATORS"]] {
         with_both("api_new.cpp", &options, succeed, "fine\n");
@@ -219,9 +240,11 @@ macro_rules! layout {
 
 #[test]
 fn layouts_agree() {
+    use mimalloc_pprof::api::c::HeapArea;
     use mimalloc_pprof::api::c::stats::{BINS, CHUNK_BINS, Count, Counter, Stats};
     let layouts = [
         layout!(Count as mi_stat_count_t { total, peak, current }),
+        layout!(HeapArea as mi_heap_area_t { blocks, reserved, committed, used, block_size, full_block_size, reserved1 }),
         layout!(Counter as mi_stat_counter_t { total }),
         layout!(Stats as mi_stats_t {
             size, version, pages, reserved, committed, reset, purged, page_committed, pages_abandoned, threads, malloc_normal,

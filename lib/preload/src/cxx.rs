@@ -43,6 +43,8 @@ export! {
     mi_new_n(count: usize, size: usize) -> *mut u8 = new_n;
     mi_new_realloc(block: *mut u8, size: usize) -> *mut u8 = new_realloc;
     mi_new_reallocn(block: *mut u8, count: usize, size: usize) -> *mut u8 = new_reallocn;
+    mi_heap_alloc_new(heap: c::HeapHandle, size: usize) -> *mut u8 = heap_new;
+    mi_heap_alloc_new_n(heap: c::HeapHandle, count: usize, size: usize) -> *mut u8 = heap_new_n;
 }
 
 #[inline(always)]
@@ -112,6 +114,24 @@ unsafe fn new_reallocn(block: *mut u8, count: usize, size: usize) -> *mut u8 {
     }
 }
 
+#[inline(always)]
+unsafe fn heap_new(heap: c::HeapHandle, size: usize) -> *mut u8 {
+    // SAFETY: the heap is in use.
+    let block = unsafe { c::heap_malloc(heap, size) };
+    // SAFETY: as above.
+    if block.is_null() { unsafe { heap_slow(heap.address(), size) } } else { block }
+}
+
+#[inline(always)]
+unsafe fn heap_new_n(heap: c::HeapHandle, count: usize, size: usize) -> *mut u8 {
+    match count.checked_mul(size) {
+        // SAFETY: as above.
+        Some(size) => unsafe { heap_new(heap, size) },
+        // SAFETY: as above.
+        None => unsafe { throw(0, 0) },
+    }
+}
+
 unsafe fn delete_nothrow(block: *mut u8, _: *const u8) {
     // SAFETY: as `free`.
     unsafe { c::free(block) }
@@ -156,6 +176,11 @@ extern "C" fn retry_realloc(block: usize, size: usize) -> *mut u8 {
     ask(|| unsafe { c::mi_realloc(block as *mut u8, size) })
 }
 
+extern "C" fn retry_heap(heap: usize, size: usize) -> *mut u8 {
+    // SAFETY: the caller of the slow path has a heap.
+    ask(|| unsafe { c::heap_malloc(c::HeapHandle::at(heap), size) })
+}
+
 extern "C" fn give_up(_: usize, _: usize) -> *mut u8 {
     core::ptr::null_mut()
 }
@@ -190,6 +215,7 @@ macro_rules! try_or_throw {
 }
 try_or_throw!(new_slow, retry);
 try_or_throw!(realloc_slow, retry_realloc);
+try_or_throw!(heap_slow, retry_heap);
 try_or_throw!(throw, give_up);
 
 /// libstdc++'s `std::__throw_bad_alloc()`; without that runtime, `abort`.

@@ -9,7 +9,7 @@ export! {
     safe mi_process_init() = c::attach;
     safe mi_process_done() = c::nothing;
     safe mi_thread_init() = c::attach;
-    safe mi_thread_done() = c::nothing;
+    safe mi_thread_done() = c::thread_done;
     safe mi_thread_set_in_threadpool() = c::nothing;
     safe mi_collect(force: bool) = c::collect;
     safe mi_collect_reduce(target: usize) = c::collect_reduce;

@@ -21,7 +21,7 @@ pub(crate) use fence::fence;
 pub(crate) use slice::{BITMAP_WORDS, Kind, ListState, Slice};
 #[cfg(test)]
 pub(crate) use spans::used_slices;
-pub(crate) use spans::{allocate, extend, free, is_busy_here, repair, reuse, walk};
+pub(crate) use spans::{allocate, extend, free, is_busy_here, next_with_blocks, repair, reuse, walk};
 pub(crate) use window::{address_of, class_entry, initialise, is_described, is_initialised, slice, slice_index};
 
 /// Log2 of [`SLICE`].

@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Sampled = 3,
     /// Between the arena and an owner. Found in a forked child it is lost: one run per vanished thread.
     Transit = 4,
+    /// Blocks of one class in a zone: freed on the slow path.
+    Zone = 5,
 }
 
 impl Kind {
@@ -31,6 +33,7 @@ impl Kind {
             1 => Kind::Slab,
             2 => Kind::Span,
             3 => Kind::Sampled,
+            5 => Kind::Zone,
             _ => Kind::Transit,
         }
     }
@@ -57,7 +60,8 @@ pub(crate) enum ListState {
 /// spans), or belong to whoever holds the block (spans).
 #[repr(C, align(64))]
 pub(crate) struct Slice {
-    /// The heap whose lock guards a slab. Stable for everybody who holds a block of it.
+    /// The heap whose lock guards a slab, or a zone's span (null in all others). Stable for everybody who holds a block of it, but for
+    /// blocks of zones.
     pub(crate) owner: AtomicPtr<u8>,
     /// Bytes of a block.
     pub(crate) block_size: u32,
@@ -88,7 +92,7 @@ pub(crate) struct Slice {
     /// Last slice of a free span: index of its first.
     pub(crate) back: u32,
     head: AtomicU32,
-    /// Sampled slabs: one record per block.
+    /// Sampled slabs: one record per block. Slabs and spans of zones: their neighbours on the zone's list.
     pub(crate) records: *mut u8,
     /// First slice of the run that this slice is in; kept up to date in slabs and at the start of spans.
     pub(crate) first: u32,

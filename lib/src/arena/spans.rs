@@ -269,6 +269,29 @@ unsafe fn unlink(run: usize, length: usize) {
     }
 }
 
+/// The first run from `from` on that has blocks, and what `look` sees there before it can be handed out again. `None`: there is none.
+pub(crate) fn next_with_blocks<T>(from: usize, look: impl FnOnce(usize, Kind) -> T) -> Option<(usize, usize, T)> {
+    if LOCK.held_by_me() {
+        return None;
+    }
+    LOCK.lock();
+    let mut index = from.max(FIRST);
+    let mut found = None;
+    while index < END.load(Relaxed) {
+        // SAFETY: slices below END have metadata. The end of the run before may be inside a free one by now.
+        match unsafe { (*slice(index)).run() } {
+            Some((kind @ (Kind::Slab | Kind::Zone | Kind::Span | Kind::Sampled), length)) => {
+                found = Some((index, length, look(index, kind)));
+                break;
+            }
+            Some((_, length)) => index += length,
+            None => index += 1,
+        }
+    }
+    LOCK.unlock();
+    found
+}
+
 /// Every run from the first to the last, as it is at this moment.
 pub(crate) fn walk(mut visit: impl FnMut(usize, Kind)) {
     let end = END.load(Acquire);

@@ -3,7 +3,7 @@
 use super::classes::{SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
 use super::interval::Drawn;
 use super::magazine::{ClassState, MAGAZINE_SHIFT};
-use super::{Heap, child, emergency, guarded, home, interval, refill, release, sampled, span, thread};
+use super::{Heap, child, emergency, guarded, home, interval, refill, release, sampled, span, thread, zone};
 use crate::arena;
 use crate::os::{PAGE, libc};
 use core::sync::atomic::Ordering::Relaxed;
@@ -11,7 +11,13 @@ use core::sync::atomic::Ordering::Relaxed;
 /// A block of at least `size` bytes, aligned to 16; null with `ENOMEM` when there is no memory.
 #[inline(always)]
 pub(crate) unsafe fn allocate(size: usize) -> *mut u8 {
-    let heap = thread::current();
+    // SAFETY: this thread's heap, or EMPTY.
+    unsafe { allocate_from(thread::current(), size) }
+}
+
+/// [`allocate`] from a particular heap: one of this thread's, or EMPTY.
+#[inline(always)]
+pub(super) unsafe fn allocate_from(heap: *mut Heap, size: usize) -> *mut u8 {
     // Before the test, so that both ways out pass on the same three registers and need no move.
     let offset = small_class(size) << MAGAZINE_SHIFT;
     if size > SMALL_MAX {
@@ -30,7 +36,7 @@ pub(crate) fn allocate_medium(size: usize, offset: usize, heap: *mut Heap) -> *m
     // SAFETY: emits nothing; keeps the argument, so that callers need not shuffle registers.
     unsafe { core::arch::asm!("/* {} */", in(reg) offset, options(nomem, nostack, preserves_flags)) };
     if size > SLAB_MAX {
-        return span::allocate(size, 1);
+        return span::allocate_from(heap, 0, size, 1);
     }
     let offset = medium_class(size) << MAGAZINE_SHIFT;
     // SAFETY: the offset is that of a medium class.
@@ -138,6 +144,12 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtain
     unsafe {
         let (magazine, state) = Heap::class(heap, class);
         let epoch = interval::epoch();
+        if home::of(heap).is_null() {
+            // The thread's heap is a guest whose zone has ended: from here on it is its own again.
+            Heap::leave(heap, magazine, state, epoch);
+            (*heap).lock.unlock();
+            return allocate_unready(size, class << MAGAZINE_SHIFT, heap);
+        }
         let mut drawn = Drawn::default();
         if state.epoch != epoch || state.is_due(magazine) {
             drawn = interval::event(heap, class, size.max(1), epoch);
@@ -348,7 +360,10 @@ pub(crate) unsafe fn reallocate_aligned(block: *mut u8, size: usize, alignment: 
             return core::ptr::null_mut();
         }
         let fits = size <= usable && size >= usable / 2 && size != 0;
-        if is_aligned(block, alignment) && (fits || (size > usable && usable > SLAB_MAX && span::extend(block, size))) {
+        if zone::is_own(block)
+            && is_aligned(block, alignment)
+            && (fits || (size > usable && usable > SLAB_MAX && span::extend(block, size)))
+        {
             release::resized(block, size);
             return block;
         }
@@ -376,7 +391,8 @@ pub(crate) unsafe fn reallocate_used(block: *mut u8, used: usize, size: usize, a
 /// Nobody needs to be told of an ordinary block that stays where it is.
 #[inline(always)]
 unsafe fn reallocate_ordinary(block: *mut u8, usable: usize, used: usize, size: usize, alignment: usize) -> *mut u8 {
-    if size <= usable && size >= usable / 2 && size != 0 && is_aligned(block, alignment) {
+    let stays = size <= usable && size >= usable / 2 && size != 0 && is_aligned(block, alignment);
+    if stays && zone::main_is_current() {
         return block;
     }
     // SAFETY: the caller owns the block, which has the used bytes; the new one has `size` bytes.

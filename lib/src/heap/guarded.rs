@@ -16,8 +16,8 @@ use super::classes::class_size;
 use super::interval::{GOLDEN, mix};
 use super::magazine::LONG;
 use super::sampled::Record;
-use super::{CLASSES, Heap, all, slab, span};
-use crate::arena::{self, Kind, SLICE, address_of, slice};
+use super::{CLASSES, Heap, all, slab, span, zone};
+use crate::arena::{self, SLICE, address_of};
 use crate::options::{self, Name};
 use crate::os;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -180,7 +180,7 @@ pub(super) unsafe fn exchange(
     unsafe {
         let site = epoch.map_or(0, |epoch| (crate::HOOKS.sampled)(heap, class_size(class), requested, epoch));
         span::record(index).write(Record::parking(parked, requested, site, epoch.unwrap_or(0)));
-        (*slice(index)).set_run(Kind::Span, (*slice(index)).length());
+        zone::publish_span(heap, index);
     }
     Some(block)
 }

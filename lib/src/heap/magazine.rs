@@ -164,6 +164,8 @@ pub(crate) struct ClassState {
     flushed: bool,
     /// How often blocks are guarded has changed: draw anew.
     pub(crate) guard_changed: bool,
+    /// Only [`push_locked`](Self::push_locked) may push; constant.
+    guest: bool,
 }
 
 impl ClassState {
@@ -186,16 +188,18 @@ impl ClassState {
         fresh_end: AtomicUsize::new(0),
         flushed: false,
         guard_changed: false,
+        guest: false,
     };
 
     /// Two empty stacks of `class` in the `2 * largest_capacity(class)` slots from `first` on. Nothing counted yet.
-    pub(crate) fn initialise(&mut self, m: &Magazine, class: usize, first: usize) {
+    pub(crate) fn initialise(&mut self, m: &Magazine, class: usize, first: usize, guest: bool) {
         let free_base = first + largest_capacity(class) * SLOT;
         *self = ClassState {
             first,
             capacity: first_capacity(class) as u32,
             largest: largest_capacity(class) as u32,
             batch: first_batch(class) as u32,
+            guest,
             ..Self::UNUSED
         };
         m.top.store(first, Relaxed);
@@ -234,8 +238,12 @@ impl ClassState {
         compiler_fence(SeqCst);
         self.arm(m, epoch);
         // Where each free is checked, none may come to the stack.
-        let limit = self.free_base + self.capacity as usize * SLOT;
-        m.free_limit.store(if secure::checks_frees() { 0 } else { limit }, Relaxed);
+        let refuses = self.guest || secure::checks_frees();
+        m.free_limit.store(if refuses { 0 } else { self.free_limit() }, Relaxed);
+    }
+
+    fn free_limit(&self) -> usize {
+        self.free_base + self.capacity as usize * SLOT
     }
 
     #[inline(always)]
@@ -381,6 +389,40 @@ impl ClassState {
         m.top.store(top, Relaxed);
         // SAFETY: the slot lies above the real bottom, so it holds a cached block.
         unsafe { *(top as *const *mut u8) }
+    }
+
+    /// The push of a slow path, in a guest; false when there is no room.
+    pub(crate) fn push_locked(&mut self, m: &Magazine, block: *mut u8) -> bool {
+        let top = m.free_top.load(Relaxed);
+        if top >= self.free_limit() {
+            return false;
+        }
+        // SAFETY: a slot below the limit belongs to this stack.
+        unsafe { (top as *mut *mut u8).write(block) };
+        m.free_top.store(top + SLOT, Release);
+        true
+    }
+
+    /// First slot and number of cached blocks of the free stack.
+    pub(crate) fn cached_frees(&self, m: &Magazine) -> (*const usize, usize) {
+        (self.free_bottom as *const usize, (m.free_top.load(Relaxed) - self.free_bottom) / SLOT)
+    }
+
+    /// Every cached block, while the owner may pop and push.
+    pub(crate) fn each(&self, m: &Magazine, mut visit: impl FnMut(usize)) {
+        let ranges = [(self.real_bottom, m.top.load(Acquire)), (self.free_bottom, m.free_top.load(Acquire))];
+        for (bottom, top) in ranges {
+            for slot in (bottom..top).step_by(SLOT) {
+                // SAFETY: slots between bottom and top hold blocks and are not written to while the lock is held.
+                visit(unsafe { (slot as *const usize).read_volatile() });
+            }
+        }
+    }
+
+    /// Count from 0 again.
+    pub(crate) fn forget_counts(&mut self, m: &Magazine) {
+        self.allocated = m.top.load(Relaxed) as i64;
+        self.freed = m.free_top.load(Relaxed) as i64;
     }
 
     /// This thread's next allocation of the class is the sampled one.

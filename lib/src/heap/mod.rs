@@ -12,6 +12,8 @@
 //! | alloc stack → bit (flush) | owner | under the lock of the slabs of the block's home |
 //! | either stack → bit (theft) | any thread | under the victim's lock and after a fence of the process, see [`steal`] |
 //!
+//! All this is about ordinary blocks. Heaps that the program makes itself are *zones*, with ways of their own: see [`zone`].
+//!
 //! # Invariants
 //!
 //! * H1 `slab.free` is the number of set bits whenever the lock of its home's slabs is free (see [`home`]).
@@ -20,7 +22,8 @@
 //! * H3 Heaps are never unmapped; a heap whose thread has ended is reused, with its slabs, by the next thread.
 //! * H4 A section under a lock calls nothing but `mmap`, `madvise` and `futex`, allocates nothing, and leaves its truth
 //!   (bitmaps, stack pointers of classes other than `busy`, heads of runs) valid after each single store.
-//! * H5 Lock order: one heap's lock at a time, then one home's slab lock, then the arena's. `pthread_*` only with no lock held.
+//! * H5 Lock order: the registry of zones, one heap's lock at a time, one zone's slab lock, one other home's slab lock, the arena's.
+//!   `pthread_*` only with no lock held.
 
 pub(crate) mod allocate;
 pub(crate) mod classes;
@@ -41,6 +44,7 @@ pub(crate) mod span;
 pub(crate) mod statistics;
 pub(crate) mod steal;
 pub(crate) mod thread;
+pub(crate) mod zone;
 
 #[cfg(test)]
 mod tests;
@@ -50,6 +54,7 @@ use classes::{CLASSES, SLOTS, largest_capacity};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
 use magazine::{ClassState, Magazine};
 use slab::SlabLists;
+use zone::Zone;
 
 /// `busy` while another thread steals from the heap.
 const THEFT: u32 = u32::MAX;
@@ -86,6 +91,19 @@ pub(crate) struct Heap {
     slab_lock: Lock,
     /// The slabs of this heap, by class.
     slabs: [SlabLists; CLASSES],
+    /// The zone whose blocks are here: [`zone::MAIN`] in ordinary heaps, the zone in its home and its guests, null in a guest that
+    /// has none at present.
+    zone: AtomicPtr<Zone>,
+    /// The ordinary heap of the thread that this heap belongs to; itself if it is ordinary. Null in guests that belong to no thread.
+    host: AtomicPtr<Heap>,
+    /// Made for zones; constant.
+    guest: bool,
+    /// What an ordinary heap's thread knows of zones.
+    guests: zone::Guests,
+    /// The next guest of the same thread, or the next spare one.
+    sibling: AtomicPtr<Heap>,
+    /// The next guest of the same zone.
+    peer: AtomicPtr<Heap>,
 }
 
 /// The heap of threads that have none: each fast path fails and finds its way to the slow one.
@@ -105,6 +123,12 @@ pub(crate) static EMPTY: Heap = Heap {
     shared: AtomicBool::new(false),
     slab_lock: Lock::new(),
     slabs: [const { SlabLists::NONE }; CLASSES],
+    zone: AtomicPtr::new(zone::main()),
+    host: AtomicPtr::new(&raw const EMPTY as *mut Heap),
+    guest: false,
+    guests: zone::Guests::none(),
+    sibling: AtomicPtr::new(core::ptr::null_mut()),
+    peer: AtomicPtr::new(core::ptr::null_mut()),
 };
 
 // SAFETY: shared state is atomic or guarded by `lock`; the rest belongs to the thread named in `live`.
@@ -113,6 +137,8 @@ unsafe impl Sync for Heap {}
 /// All heaps ever made; grows only.
 static ALL: AtomicPtr<Heap> = AtomicPtr::new(core::ptr::null_mut());
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+/// Guests have numbers apart, so that zones change nothing for the other heaps.
+static GUEST_SEQUENCE: AtomicU64 = AtomicU64::new(1 << 32);
 
 impl Heap {
     #[inline(always)]
@@ -180,10 +206,13 @@ fn all() -> impl Iterator<Item = *mut Heap> {
 
 /// A heap for this thread: one that nobody owns, else a new one. Lock-free. Null: no memory.
 fn claim() -> *mut Heap {
-    all().find(|&heap| thread::claim_orphan(heap)).unwrap_or_else(create)
+    // SAFETY: H3; constant.
+    let ordinary = |&heap: &*mut Heap| unsafe { !(*heap).guest } && thread::claim_orphan(heap);
+    all().find(ordinary).unwrap_or_else(|| create(false))
 }
 
-fn create() -> *mut Heap {
+/// A new heap of this thread's. A guest has no home yet.
+fn create(guest: bool) -> *mut Heap {
     let heap = os::map((SCRATCH_OFFSET + SCRATCH).next_multiple_of(os::PAGE)).cast::<Heap>();
     if heap.is_null() {
         return heap;
@@ -191,13 +220,19 @@ fn create() -> *mut Heap {
     // SAFETY: fresh memory of the right size that nobody else knows; all-zero is a valid Heap but for what is set here.
     unsafe {
         (*heap).live.store(os::thread_id(), Relaxed);
-        (*heap).sequence = SEQUENCE.fetch_add(1, Relaxed);
+        (*heap).guest = guest;
         (&raw mut (*heap).magazines[0]).write(Magazine::refusing());
-        home::settle(heap, (*heap).sequence as usize);
+        if guest {
+            (*heap).sequence = GUEST_SEQUENCE.fetch_add(1, Relaxed);
+        } else {
+            (*heap).sequence = SEQUENCE.fetch_add(1, Relaxed);
+            home::settle(heap, (*heap).sequence as usize);
+            zone::be_ordinary(heap);
+        }
         let mut slots = heap as usize + size_of::<Heap>();
         for class in 1..CLASSES {
             let (magazine, state) = Heap::class(heap, class);
-            state.initialise(magazine, class, slots);
+            state.initialise(magazine, class, slots, guest);
             slots += largest_capacity(class) * 2 * 8;
         }
         guarded::adopt(heap);

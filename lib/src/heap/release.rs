@@ -3,7 +3,7 @@
 use super::classes::class_size;
 use super::magazine::MAGAZINE_SHIFT;
 use super::misuse::{self, Misuse};
-use super::{Heap, child, emergency, home, interval, refill, sampled, secure, span, thread};
+use super::{Heap, child, emergency, home, interval, refill, sampled, secure, span, thread, zone};
 use crate::arena::{self, Kind, SLICES, class_entry, slice, slice_index};
 use crate::os::libc;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -45,6 +45,8 @@ pub(crate) fn release_foreign(block: *mut u8) {
 pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index: usize) {
     // SAFETY: `heap` is this thread's heap or EMPTY; see the steps.
     unsafe {
+        // A guest keeps no ordinary blocks: its push refuses, and the thread's own heap takes them.
+        let heap = thread::host_of(heap);
         if home::is_busy_here(heap) || arena::is_busy_here() || sampled::is_busy_here() || child::is_repaired_here() {
             return emergency::defer(block);
         }
@@ -72,7 +74,7 @@ pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index
 }
 
 /// Empty the free stack: into the alloc stack, which is flushed first if it holds anything.
-unsafe fn make_room(heap: *mut Heap, class: usize) {
+pub(super) unsafe fn make_room(heap: *mut Heap, class: usize) {
     // SAFETY: the heap is leased by this thread; state is touched under its lock.
     unsafe {
         refill::lock_emptied(heap, class);
@@ -101,6 +103,7 @@ unsafe fn release_special(index: usize, block: *mut u8) {
                 }
             }
             Some((Kind::Sampled, first)) => release(sampled::release(first, block)),
+            Some((Kind::Zone | Kind::Slab, _)) => zone::release(index, block),
             _ => misuse::note(Misuse::Invalid, block as usize),
         }
     }
@@ -152,7 +155,7 @@ pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
         }
         match run_of(index) {
             Some((Kind::Span, first)) => span::extent(first).1,
-            Some((Kind::Sampled, first)) => (*slice(first)).block_size as usize,
+            Some((Kind::Sampled | Kind::Zone | Kind::Slab, first)) => (*slice(first)).block_size as usize,
             _ => {
                 misuse::report(Misuse::Invalid, block as usize);
                 0

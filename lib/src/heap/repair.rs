@@ -10,7 +10,7 @@
 
 use super::classes::CLASSES;
 use super::slab::SlabLists;
-use super::{Heap, THEFT, all, home, interval, sampled, secure, slab, steal, thread};
+use super::{Heap, THEFT, all, home, interval, sampled, secure, slab, steal, thread, zone};
 use crate::arena::{self, Kind, slice};
 use crate::os::{self, child};
 use core::sync::atomic::Ordering::*;
@@ -33,6 +33,7 @@ pub(super) fn repair() {
             repair_stacks(heap, (*heap).live.load(Relaxed) == me);
         }
     }
+    damaged |= zone::repair_lists();
     arena::repair();
     slab::recount_kept();
     if damaged {
@@ -40,8 +41,9 @@ pub(super) fn repair() {
             // SAFETY: one thread; heads of runs are valid at every instant.
             unsafe {
                 let owner = (*slice(index)).owner.load(Relaxed).cast::<Heap>();
-                if kind == Kind::Slab && !owner.is_null() && (*owner).damaged {
-                    slab::relist(owner, index);
+                let owned = matches!(kind, Kind::Slab | Kind::Zone | Kind::Span);
+                if owned && !owner.is_null() && (*owner).damaged {
+                    zone::relist(owner, index, kind);
                 }
             }
         });
@@ -61,11 +63,14 @@ pub(super) fn repair() {
             }
             let live = (*heap).live.load(Relaxed);
             if live != 0 && live != me {
+                zone::orphan(heap);
                 (*heap).live.store(0, Release); // the next thread takes heap, slabs and cached blocks
             }
         }
     }
+    zone::repair_locks();
     (crate::HOOKS.forked)();
+    zone::finish_vanished();
     child::repaired();
 }
 

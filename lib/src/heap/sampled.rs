@@ -8,7 +8,7 @@
 use super::classes::{CLASSES, class_size};
 use super::events::Hooks;
 use super::misuse::{self, Misuse};
-use super::{Heap, slab};
+use super::{Heap, slab, zone};
 use crate::arena::{self, Kind, Slice, address_of, slice};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -41,6 +41,8 @@ impl Record {
 static LOCK: Lock = Lock::new();
 /// Per class: a sampled slab with free blocks, first of a list; 0 = none. `LOCK`.
 static LISTS: [AtomicU32; CLASSES] = [const { AtomicU32::new(0) }; CLASSES];
+/// The newest of all sampled slabs; the others follow through `previous`. Grows only, under `LOCK`.
+static NEWEST: AtomicU32 = AtomicU32::new(0);
 
 /// True while this thread is in here: a signal handler that allocates must not wait for itself.
 pub(super) fn is_busy_here() -> bool {
@@ -64,6 +66,7 @@ pub(super) unsafe fn exchange(heap: *mut Heap, class: usize, requested: usize, p
             give_back(index, bit);
             return parked;
         }
+        zone::note_sample(heap);
         record(index, bit).write(Record { parked, requested, site, epoch });
         (address_of(index) + bit * class_size(class)) as *mut u8
     }
@@ -84,6 +87,8 @@ pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
             return core::ptr::null_mut();
         }
         forget(record);
+        // So that who looks at all records never takes this one for that of the block.
+        (&raw mut (*record).parked).write_volatile(core::ptr::null_mut());
         give_back(index, bit);
         parked
     }
@@ -128,6 +133,62 @@ unsafe fn record(index: usize, bit: usize) -> *mut Record {
     unsafe { (*slice(index)).records.cast::<Record>().add(bit) }
 }
 
+/// Every live sample with the block that is parked for it: index, bit, parked block. Records may come and go meanwhile.
+pub(super) fn each(mut visit: impl FnMut(usize, usize, *mut u8)) {
+    each_slab(|index, _| each_in(index, |bit, parked| visit(index, bit, parked)));
+}
+
+/// Every sampled slab and its class.
+pub(super) fn each_slab(mut visit: impl FnMut(usize, usize)) {
+    let mut index = NEWEST.load(Acquire) as usize;
+    while index != 0 {
+        // SAFETY: sampled slabs are never given back.
+        unsafe {
+            visit(index, (*slice(index)).class as usize);
+            index = (*slice(index)).previous as usize;
+        }
+    }
+}
+
+/// Every live sample of a slab: bit, parked block.
+pub(super) fn each_in(index: usize, mut visit: impl FnMut(usize, *mut u8)) {
+    // SAFETY: sampled slabs are never given back, and have records. A single word of a record is read.
+    unsafe {
+        for bit in 0..(*slice(index)).blocks as usize {
+            let parked = (&raw const (*record(index, bit)).parked).read_volatile();
+            if !parked.is_null() {
+                visit(bit, parked);
+            }
+        }
+    }
+}
+
+/// The parked block of the sampled block that an address is in; null: there is none.
+pub(super) fn parked_with(index: usize, address: *const u8) -> *mut u8 {
+    // SAFETY: sampled slabs are never given back, and have records. A single word of a record is read.
+    unsafe {
+        let offset = address as usize - address_of(index);
+        let bit = offset / (*slice(index)).block_size as usize;
+        if bit < (*slice(index)).blocks as usize {
+            return (&raw const (*record(index, bit)).parked).read_volatile();
+        }
+    }
+    core::ptr::null_mut()
+}
+
+/// Forget the sample of a block that ceases to exist with its parked block.
+pub(super) unsafe fn drop_sample(index: usize, bit: usize) {
+    // SAFETY: the block is the caller's.
+    unsafe {
+        let record = record(index, bit);
+        if (*record).site != 0 {
+            forget(record);
+            (&raw mut (*record).parked).write_volatile(core::ptr::null_mut());
+            give_back(index, bit);
+        }
+    }
+}
+
 unsafe fn take(class: usize) -> Option<(usize, usize)> {
     let list = &LISTS[class];
     let mut index = list.load(Relaxed) as usize;
@@ -143,9 +204,11 @@ unsafe fn take(class: usize) -> Option<(usize, usize)> {
             }
             (*slice(index)).records = records;
             (*slice(index)).next = 0;
+            (*slice(index)).previous = NEWEST.load(Relaxed);
             let slices = (*slice(index)).length();
             (*slice(index)).set_run(Kind::Sampled, slices);
         }
+        NEWEST.store(index as u32, Release);
         list.store(index as u32, Relaxed);
     }
     // SAFETY: listed slabs have a free block, and the lock is held.
@@ -185,12 +248,14 @@ pub(super) fn repair() {
         return;
     }
     LISTS.iter().for_each(|list| list.store(0, Relaxed));
+    NEWEST.store(0, Relaxed);
     arena::walk(|index, kind| {
         if kind != Kind::Sampled {
             return;
         }
         // SAFETY: one thread.
         let slab = unsafe { &mut *slice(index) };
+        slab.previous = NEWEST.swap(index as u32, Relaxed);
         let words = slab.words as usize;
         slab.free = slab.bitmap[..words].iter().map(|w| w.load(Relaxed).count_ones() as u16).sum();
         if slab.free != 0 {

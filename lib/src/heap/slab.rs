@@ -5,10 +5,10 @@
 use super::classes::{CLASSES, class_size, next_slab_slices, slab_alignment};
 use super::magazine::MAGAZINE_SHIFT;
 use super::misuse::{self, Misuse};
-use super::{Heap, home, secure};
+use super::{Heap, home, secure, zone};
 use crate::arena::{self, BITMAP_WORDS, Kind, ListState, SLICE, Slice, address_of, class_entry, slice};
 use crate::os;
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
 /// `trigger` of a slab that no returned block sets off.
 const NO_TRIGGER: u16 = u16::MAX;
@@ -34,6 +34,11 @@ pub(crate) struct SlabLists {
 
 impl SlabLists {
     pub(crate) const NONE: Self = SlabLists { current: 0, partial: 0, empty: 0, slabs: 0 };
+
+    /// How many slabs there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.slabs
+    }
 
     fn head(&mut self, state: ListState) -> &mut u32 {
         if state == ListState::Empty { &mut self.empty } else { &mut self.partial }
@@ -70,9 +75,7 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
             let left = blocks - word * 64;
             slab.bitmap[word].store(if left >= 64 { !0 } else { (1 << left) - 1 }, Relaxed);
         }
-        // A sampled slab is special: its class map entry sends `free` to the slow path.
-        let entry = if kind == Kind::Slab { (class << MAGAZINE_SHIFT) as u16 } else { 0 };
-        set_members(index, slices, owner, entry);
+        set_members(index, slices, owner, entry_of(kind, class));
         slab.set_run(kind, slices);
         if !owner.is_null() {
             (*owner).slabs[class].slabs += 1;
@@ -116,23 +119,27 @@ unsafe fn give_up_empty_of(home: *mut Heap) {
                 let index = lists.empty as usize;
                 unlist(lists, index);
                 lists.slabs = lists.slabs.saturating_sub(1);
-                let slices = (*slice(index)).length();
-                set_members(index, slices, core::ptr::null_mut(), 0);
-                (*slice(index)).set_run(Kind::Transit, slices);
+                withdraw(index);
                 arena::free(index, false);
             }
         }
     }
 }
 
-/// What each slice of a slab says.
-unsafe fn set_members(index: usize, slices: usize, owner: *mut Heap, entry: u16) {
+/// The class map entry of a slab. Those of sampled slabs and zones send `free` to the slow path.
+pub(super) fn entry_of(kind: Kind, class: usize) -> u16 {
+    if kind == Kind::Slab { (class << MAGAZINE_SHIFT) as u16 } else { 0 }
+}
+
+/// What each slice of a slab says. Who finds the entry finds this owner, too.
+pub(super) unsafe fn set_members(index: usize, slices: usize, owner: *mut Heap, entry: u16) {
     for member in index..index + slices {
         // SAFETY: the caller owns the run.
         unsafe {
-            class_entry(member).write(entry);
             (*slice(member)).first = index as u32;
             (*slice(member)).owner.store(owner.cast(), Release);
+            compiler_fence(SeqCst);
+            class_entry(member).write_volatile(entry);
         }
     }
 }
@@ -150,7 +157,8 @@ pub(super) unsafe fn current(heap: *mut Heap, class: usize, fresh: bool) -> Opti
         unsafe { unlist(lists, index) };
         index
     } else if fresh {
-        create(heap, class, Kind::Slab)?
+        // SAFETY: as above.
+        unsafe { zone::create_slab(heap, class)? }
     } else {
         return None;
     };
@@ -328,13 +336,29 @@ unsafe fn returned(heap: *mut Heap, index: usize, slab: &mut Slice) {
         if slab.state == ListState::Partial {
             unlist(lists, index);
         }
+        if slab.free == slab.blocks && zone::forget_slab(heap, index) {
+            // Zones keep none: there may be very many.
+            lists.slabs = lists.slabs.saturating_sub(1);
+            withdraw(index);
+            return arena::free(index, false);
+        }
         list(lists, index);
     }
 }
 
-/// In a forked child: count and list a slab of a heap whose lists were lost.
+/// Take a slab out of use: in transit, it belongs to the caller.
+pub(super) unsafe fn withdraw(index: usize) {
+    // SAFETY: every block is free, or will not be used again.
+    unsafe {
+        let slices = (*slice(index)).length();
+        set_members(index, slices, core::ptr::null_mut(), 0);
+        (*slice(index)).set_run(Kind::Transit, slices);
+    }
+}
+
+/// Count and list a slab that the heap's lists do not have: of a heap whose lists were lost, or one that was another's.
 pub(super) unsafe fn relist(heap: *mut Heap, index: usize) {
-    // SAFETY: one thread.
+    // SAFETY: the slabs are locked, or there is one thread.
     unsafe {
         let slab = &mut *slice(index);
         let words = slab.words as usize;
@@ -373,7 +397,8 @@ unsafe fn list(lists: &mut SlabLists, index: usize) {
     // SAFETY: the lock is held.
     unsafe {
         let slab = &mut *slice(index);
-        if slab.free == slab.blocks {
+        // Zones list none as such: nobody would look for them there.
+        if slab.free == slab.blocks && slab.kind() != Kind::Zone {
             slab.state = ListState::Empty;
             slab.trigger = NO_TRIGGER;
             KEPT.fetch_add(slab.length(), Relaxed);

@@ -2,7 +2,7 @@
 
 use super::misuse::{self, Misuse};
 use super::sampled::{self, Record};
-use super::{Heap, allocate, child, emergency, guarded, interval, secure, slab, statistics, thread};
+use super::{Heap, allocate, child, emergency, guarded, interval, secure, slab, statistics, thread, zone};
 use crate::arena::{self, Kind, SLICE, address_of, class_entry, slice, slice_index};
 use crate::os;
 
@@ -16,6 +16,11 @@ pub(crate) fn allocate(size: usize, alignment: usize) -> *mut u8 {
 
 /// A block of at least `size` bytes that begins `lead` bytes after a multiple of `alignment`, where `lead` is less than that.
 pub(crate) fn allocate_after(lead: usize, size: usize, alignment: usize) -> *mut u8 {
+    allocate_from(thread::current(), lead, size, alignment)
+}
+
+/// [`allocate_after`] from a particular heap: one of this thread's, or EMPTY.
+pub(super) fn allocate_from(heap: *mut Heap, lead: usize, size: usize, alignment: usize) -> *mut u8 {
     if size > isize::MAX as usize {
         return allocate::too_large();
     }
@@ -27,7 +32,7 @@ pub(crate) fn allocate_after(lead: usize, size: usize, alignment: usize) -> *mut
         return if lead == 0 { emergency::allocate(size) } else { allocate::no_memory() };
     }
     child::check();
-    let Some(lease) = thread::lease(thread::current()) else {
+    let Some(lease) = thread::lease(heap) else {
         return if thread::initialises_here() { emergency::allocate(size) } else { allocate::out_of_memory() };
     };
     emergency::adopt_deferred();
@@ -38,7 +43,7 @@ pub(crate) fn allocate_after(lead: usize, size: usize, alignment: usize) -> *mut
             drop(lease);
             return allocate::out_of_memory();
         };
-        (*slice(index)).set_run(Kind::Span, (*slice(index)).length());
+        zone::publish_span(lease.heap, index);
         let bytes = counted(index);
         statistics::span_allocated(bytes);
         let epoch = interval::epoch();
@@ -92,16 +97,29 @@ unsafe fn sample(heap: *mut Heap, index: usize, bytes: usize, requested: usize, 
 pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
     // SAFETY: the caller frees the block: the run is ours.
     unsafe {
-        let (address, usable) = extent(index);
+        let (address, _) = extent(index);
         if block as usize != address {
             misuse::note(Misuse::Invalid, block as usize);
             return core::ptr::null_mut();
+        }
+        if !zone::withdraw_span(index, block) {
+            return core::ptr::null_mut(); // put off
         }
         // Two threads may free the same block at the same time.
         if !(*slice(index)).become_transit(Kind::Span) {
             misuse::note(Misuse::Double, block as usize);
             return core::ptr::null_mut();
         }
+        give_back(index)
+    }
+}
+
+/// Give a span back to the arena that is in transit, and in no zone. Returns its parked block.
+pub(super) unsafe fn give_back(index: usize) -> *mut u8 {
+    // SAFETY: the caller has taken the span for itself.
+    unsafe {
+        let (block, usable) = extent(index);
+        let block = block as *mut u8;
         let run = address_of(index) as *mut u8;
         if (*record(index)).site != 0 {
             sampled::forget(record(index));
@@ -131,7 +149,7 @@ pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
 }
 
 /// Bytes that a span counts for: all but the forbidden ones.
-unsafe fn counted(index: usize) -> usize {
+pub(super) unsafe fn counted(index: usize) -> usize {
     // SAFETY: the caller's span.
     unsafe { ((*slice(index)).length() - (tail(index).read() != 0) as usize) * SLICE }
 }
@@ -187,6 +205,7 @@ pub(super) unsafe fn extend(block: *mut u8, size: usize) -> bool {
         if !arena::extend(index, slices) {
             return false;
         }
+        zone::span_resized(index, before * SLICE, slices * SLICE);
         statistics::span_freed(before * SLICE);
         statistics::span_allocated(slices * SLICE);
         if (*record(index)).site != 0 {

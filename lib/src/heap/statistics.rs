@@ -1,7 +1,7 @@
 //! Exact counts that nothing counts: differences of stack positions (see [`magazine`](super::magazine)).
 
 use super::classes::{CLASSES, class_size};
-use super::{Heap, all};
+use super::{Heap, all, zone};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 static SPANS_ALLOCATED: AtomicU64 = AtomicU64::new(0);
@@ -39,19 +39,35 @@ pub(super) fn span_freed(bytes: usize) {
 
 /// Allocations and frees of one class over all threads; off by at most the one call in flight per thread.
 pub(crate) fn of_class(class: usize) -> (u64, u64) {
-    let mut sum = (0, 0);
-    for heap in all() {
-        // SAFETY: H3; the counts are read under the lock.
-        let (allocated, freed) = unsafe {
-            (*heap).lock.lock();
-            let (magazine, state) = Heap::class(heap, class);
-            let counts = state.counts(magazine);
-            (*heap).lock.unlock();
-            counts
-        };
-        sum = (sum.0 + allocated, sum.1 + freed);
+    zone::at_rest(|| {
+        let mut sum = zone::outside_stacks(class);
+        for heap in all() {
+            let (allocated, freed) = of_heap(heap, class);
+            sum = (sum.0 + allocated, sum.1 + freed);
+        }
+        sum
+    })
+}
+
+/// Allocations and frees of one class by the thread of a heap.
+pub(super) fn of_heap(heap: *mut Heap, class: usize) -> (u64, u64) {
+    // SAFETY: H3; the counts are read under the lock.
+    unsafe {
+        (*heap).lock.lock();
+        let (magazine, state) = Heap::class(heap, class);
+        let counts = state.counts(magazine);
+        (*heap).lock.unlock();
+        counts
     }
-    sum
+}
+
+/// Slabs of one class in the home of a heap that is its own.
+pub(super) fn slabs_of(home: *mut Heap, class: usize) -> u64 {
+    // SAFETY: homes are never unmapped. A signal handler that has interrupted this thread there reads what it finds.
+    unsafe {
+        let _locked = super::home::lock(home, core::ptr::null_mut());
+        (*home).slabs[class].count() as u64
+    }
 }
 
 /// Blocks above the slabs.

@@ -10,7 +10,7 @@
 //! Where the kernel refuses the fence, claims are dropped and only free stacks are stolen.
 
 use super::classes::{CLASSES, SLOTS};
-use super::{Heap, THEFT, all, interval, misuse, refill, slab, thread};
+use super::{Heap, THEFT, all, home, interval, misuse, refill, slab, thread};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering::*};
 
@@ -26,7 +26,12 @@ const REFUSED: u8 = 2;
 /// Give the cached blocks of all threads back to their slabs, this thread's own included. Returns how many were stolen from
 /// others. With no lock held.
 pub(crate) fn steal_all() -> usize {
-    let own = thread::current();
+    steal_from(|_| true)
+}
+
+/// The same for some heaps.
+pub(super) fn steal_from(wanted: impl Fn(*mut Heap) -> bool) -> usize {
+    let own = thread::own();
     // SAFETY: the lock of EMPTY is never taken.
     if LOCK.held_by_me() || unsafe { (*own).lock.held_by_me() } {
         return 0; // a signal handler has interrupted this thread
@@ -34,11 +39,14 @@ pub(crate) fn steal_all() -> usize {
     LOCK.lock();
     let mut stolen = 0;
     if let Some(loot) = loot() {
-        for heap in all() {
+        for heap in all().filter(|&heap| wanted(heap)) {
             // SAFETY: H3.
             unsafe {
-                if heap == own {
-                    thread::flush_all(heap);
+                if core::ptr::eq((*heap).host.load(Relaxed), own) && !Heap::is_empty_heap(own) {
+                    // Its guests, too; not in one that this signal handler has interrupted.
+                    if !home::is_busy_here(heap) {
+                        thread::flush_all(heap);
+                    }
                 } else if thread::claim_orphan(heap) {
                     thread::flush_all(heap);
                     thread::give_up(heap);
@@ -52,6 +60,26 @@ pub(crate) fn steal_all() -> usize {
     slab::give_up_empty(core::ptr::null_mut());
     misuse::tell();
     stolen
+}
+
+/// No theft is on its way as long as this lives.
+pub(super) struct AtRest(bool);
+
+impl Drop for AtRest {
+    fn drop(&mut self) {
+        if self.0 {
+            LOCK.unlock();
+        }
+    }
+}
+
+/// Wait for a theft to end, but for one of this thread's that a signal handler has interrupted. With no lock held.
+pub(super) fn at_rest() -> AtRest {
+    let wait = !LOCK.held_by_me();
+    if wait {
+        LOCK.lock();
+    }
+    AtRest(wait)
 }
 
 fn loot() -> Option<*mut usize> {

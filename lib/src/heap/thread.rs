@@ -1,7 +1,7 @@
 //! A thread and its heap: found in two instructions, made at the first slow path, given back when the thread ends.
 
 use super::classes::class_size;
-use super::{EMPTY, Heap, claim, emergency, interval, misuse, refill, repair, secure};
+use super::{EMPTY, Heap, claim, emergency, home, interval, misuse, refill, repair, secure, zone};
 use crate::arena;
 use crate::os::{self, child, libc};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
@@ -27,11 +27,29 @@ pub(crate) fn current() -> *mut Heap {
     heap_word() as *mut Heap
 }
 
+/// The ordinary heap of this thread, though its current one may be a guest; [`EMPTY`] when it has none.
+#[inline(always)]
+pub(super) fn own() -> *mut Heap {
+    host_of(current())
+}
+
+/// The ordinary heap of the thread whose current heap this is.
+#[inline(always)]
+pub(super) fn host_of(current: *mut Heap) -> *mut Heap {
+    // SAFETY: H3; a heap of this thread has a host, and so has EMPTY.
+    unsafe { (*current).host.load(Relaxed) }
+}
+
+/// Allocate from another heap of this thread's from here on.
+pub(super) fn set_current(heap: *mut Heap) {
+    set_heap_word(heap as usize);
+}
+
 /// A heap for the duration of a slow path.
 pub(super) struct Lease {
     pub(super) heap: *mut Heap,
     /// Not this thread's own: it has ended as far as we know, so the heap is given back at once.
-    borrowed: bool,
+    pub(super) borrowed: bool,
 }
 
 impl Drop for Lease {
@@ -45,7 +63,11 @@ impl Drop for Lease {
 /// This thread's heap, made if need be. `None`: no memory, or we are called back from our own initialisation.
 #[inline(always)]
 pub(super) fn lease(current: *mut Heap) -> Option<Lease> {
-    if Heap::is_empty_heap(current) { attach() } else { Some(Lease { heap: current, borrowed: false }) }
+    // SAFETY: H3. EMPTY has no home, nor has a guest whose zone has ended.
+    if unsafe { home::of(current).is_null() } {
+        return attach(current);
+    }
+    Some(Lease { heap: current, borrowed: false })
 }
 
 /// Take a particular heap if nobody owns it.
@@ -69,7 +91,13 @@ pub(super) fn borrow_heap() -> Option<Lease> {
 
 #[cold]
 #[inline(never)]
-fn attach() -> Option<Lease> {
+fn attach(current: *mut Heap) -> Option<Lease> {
+    if !Heap::is_empty_heap(current) {
+        if core::ptr::eq(self::current(), current) {
+            set_current(host_of(current));
+        }
+        return Some(Lease { heap: host_of(current), borrowed: false });
+    }
     let errno = libc::errno();
     let first = match initialise() {
         Outcome::Failed => return None,
@@ -150,11 +178,32 @@ pub(super) fn repair_initialisation() {
 
 /// Destructor of the thread key: give the cached blocks back, leave the heap to the next thread.
 unsafe extern "C" fn thread_ends(heap: *mut u8) {
-    let heap = heap.cast::<Heap>();
     set_ended_word(1);
+    // SAFETY: the key's value is this thread's heap.
+    unsafe { leave(heap.cast()) };
+}
+
+/// As if this thread ended; should it go on to allocate, it begins again.
+pub(crate) fn detach() {
+    let heap = own();
+    if Heap::is_empty_heap(heap) || initialises_here() {
+        return;
+    }
+    // SAFETY: no lock is held; the heap is this thread's.
+    unsafe {
+        libc::pthread_setspecific(KEY.load(Relaxed), core::ptr::null_mut());
+        leave(heap);
+    }
+}
+
+/// Leave the thread's heap and its guests.
+unsafe fn leave(heap: *mut Heap) {
     set_heap_word(&raw const EMPTY as usize);
     // SAFETY: the heap was this thread's and is no longer reachable through its word.
-    unsafe { retire(heap) };
+    unsafe {
+        zone::leave_guests(heap);
+        retire(heap);
+    }
     give_up(heap);
     emergency::adopt_deferred();
     misuse::tell();

@@ -2,7 +2,7 @@
 
 use crate::arena::SLICE;
 use crate::heap::classes::SLAB_MAX;
-use crate::heap::{allocate, guarded, release, span};
+use crate::heap::{allocate, guarded, release, span, zone};
 
 /// Where a block is to lie: `block + offset` is a multiple of `alignment`.
 #[derive(Clone, Copy)]
@@ -83,8 +83,8 @@ pub(super) unsafe fn change(block: *mut u8, size: usize, place: Place) -> *mut u
 /// Whether `realloc` to this size leaves a block where it is, as the heap decides it.
 pub(super) unsafe fn stays(block: *mut u8, size: usize) -> bool {
     // SAFETY: the caller owns the block.
-    let usable = unsafe { release::usable_size(block) };
-    size != 0 && (usable / 2..=usable).contains(&size)
+    let (usable, own) = unsafe { (release::usable_size(block), zone::is_own(block)) };
+    own && size != 0 && (usable / 2..=usable).contains(&size)
 }
 
 /// Copy what fits and free the old block; nothing if there is no new one.

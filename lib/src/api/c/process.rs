@@ -23,7 +23,7 @@ pub fn attach() {
     unsafe { release::release(allocate::allocate(1)) }
 }
 
-/// What needs no doing: `mi_process_done`, `mi_thread_done`, `mi_thread_set_in_threadpool`, `mi_stats_reset`,
+/// What needs no doing: `mi_process_done`, `mi_thread_set_in_threadpool`, `mi_stats_reset`,
 /// `mi_stats_merge`. Blocks outlive all of these, a thread gives its cache back when it ends, and no count is kept
 /// apart.
 pub fn nothing() {}

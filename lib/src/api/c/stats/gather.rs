@@ -3,7 +3,8 @@
 use super::layout::{BINS, Count, Stats};
 use crate::heap::classes::{CLASSES, class_size};
 use crate::heap::guarded;
-use crate::heap::statistics::{self, Totals};
+use crate::heap::statistics::Totals;
+use crate::heap::zone::Scope;
 
 /// The bin of blocks too large for slabs.
 const HUGE: usize = BINS - 1;
@@ -27,8 +28,8 @@ fn bin_of(size: usize) -> usize {
 }
 
 /// Blocks of one class over all threads: ever allocated, and live.
-pub(super) fn blocks(class: usize) -> Blocks {
-    let (allocated, freed) = statistics::of_class(class);
+pub(super) fn blocks(scope: Scope, class: usize) -> Blocks {
+    let (allocated, freed) = scope.of_class(class);
     Blocks { allocated, live: allocated.saturating_sub(freed) }
 }
 
@@ -39,26 +40,35 @@ pub(super) struct Blocks {
 }
 
 /// Blocks in spans, and their bytes.
-pub(super) fn spans() -> (Blocks, Blocks) {
-    let Totals { allocated_blocks, allocated_bytes, freed_blocks, freed_bytes } = statistics::spans();
+pub(super) fn spans(scope: Scope) -> (Blocks, Blocks) {
+    let Totals { allocated_blocks, allocated_bytes, freed_blocks, freed_bytes } = scope.spans();
     let blocks = |allocated: u64, freed: u64| Blocks { allocated, live: allocated.saturating_sub(freed) };
     (blocks(allocated_blocks, freed_blocks), blocks(allocated_bytes, freed_bytes))
 }
 
-pub(super) fn gather() -> Stats {
+pub(super) fn gather(scope: Scope) -> Stats {
     let mut stats = Stats::zero();
     for class in 1..CLASSES {
-        let Blocks { allocated, live } = blocks(class);
+        let Blocks { allocated, live } = blocks(scope, class);
         let size = class_size(class) as u64;
+        let slabs = scope.slabs(class) as i64;
+        stats.page_bins[bin_of(size as usize)].current += slabs;
+        stats.pages.current += slabs;
         add(&mut stats.malloc_bins[bin_of(size as usize)], allocated, live);
         add(&mut stats.malloc_normal, allocated * size, live * size);
         stats.malloc_normal_count.total += allocated as i64;
     }
-    let (blocks, bytes) = spans();
+    let (blocks, bytes) = spans(scope);
     add(&mut stats.malloc_bins[HUGE], blocks.allocated, blocks.live);
     add(&mut stats.malloc_huge, bytes.allocated, bytes.live);
     stats.malloc_huge_count.total = blocks.allocated as i64;
     stats.malloc_guarded_count.total = guarded::count() as i64;
+    stats.page_bins[HUGE].current += blocks.live as i64;
+    stats.pages.current += blocks.live as i64;
+    let (made, now) = scope.zones_made();
+    add(&mut stats.heaps, made, now);
+    stats.theaps.current = scope.theaps() as i64;
+    stats.threads.current = scope.threads() as i64;
     stats
 }
 

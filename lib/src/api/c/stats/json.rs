@@ -7,6 +7,7 @@ use super::gather::{bin_size, gather};
 use super::layout::{Count, Field, Stats};
 use crate::arena::SLICE;
 use crate::heap::classes::slab_slices;
+use crate::heap::zone::Scope;
 use core::ffi::c_char;
 use core::fmt::{self, Write};
 
@@ -41,7 +42,13 @@ impl fmt::Write for Bounded {
 /// `buffer` is null or has `size` bytes.
 pub unsafe fn get_json(size: usize, buffer: *mut c_char) -> *mut c_char {
     // SAFETY: the caller's promise.
-    unsafe { write_to(&gather(), size, buffer) }
+    unsafe { scope_json(Scope::Process, size, buffer) }
+}
+
+/// The counts of a scope.
+pub(super) unsafe fn scope_json(scope: Scope, size: usize, buffer: *mut c_char) -> *mut c_char {
+    // SAFETY: the caller's promise.
+    unsafe { write_to(&gather(scope), size, buffer) }
 }
 
 /// `mi_stats_as_json`: the same for counts that were read before.

@@ -7,10 +7,14 @@ mod gather;
 mod json;
 mod layout;
 mod report;
+mod scopes;
 
 pub use json::{as_json, get_json};
 pub use layout::{BINS, CHUNK_BINS, Count, Counter, STAT_VERSION, Stats};
 pub use report::{malloc_stats, print, print_out};
+pub use scopes::*;
+
+use crate::heap::zone::Scope;
 
 /// `mi_stats_get`: false, and nothing is written, unless size and version are those of [`Stats`].
 ///
@@ -18,10 +22,15 @@ pub use report::{malloc_stats, print, print_out};
 /// `stats` is null or points to an `mi_stats_t` whose first two fields are set.
 pub unsafe fn get(stats: *mut Stats) -> bool {
     // SAFETY: the caller's promise.
+    unsafe { get_scope(Scope::Process, stats) }
+}
+
+unsafe fn get_scope(scope: Scope, stats: *mut Stats) -> bool {
+    // SAFETY: the caller's promise.
     let known = !stats.is_null() && unsafe { (*stats).size == size_of::<Stats>() && (*stats).version == STAT_VERSION };
     if known {
         // SAFETY: the size is that of the whole structure.
-        unsafe { stats.write(gather::gather()) };
+        unsafe { stats.write(gather::gather(scope)) };
     }
     known
 }

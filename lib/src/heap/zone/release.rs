@@ -1,0 +1,79 @@
+//! `free` of a block in a slab of a zone.
+
+use super::{Heap, guest, is_busy, of_heap};
+use crate::arena::{class_entry, slice};
+use crate::heap::classes::class_size;
+use crate::heap::misuse::{self, Misuse};
+use crate::heap::{emergency, home, release as ordinary, secure, slab};
+use core::sync::atomic::Ordering::*;
+
+/// Free a block; `index` is the slice it begins in. With no lock held.
+pub(crate) unsafe fn release(index: usize, block: *mut u8) {
+    // SAFETY: the caller frees the block, so its slab stays; the slab's zone may be deleted meanwhile (Z2).
+    unsafe {
+        loop {
+            if class_entry(index).read_volatile() != 0 {
+                return ordinary::release(block); // an ordinary block by now
+            }
+            let home = (*slice(index)).owner.load(Acquire).cast::<Heap>();
+            if home.is_null() || (*home).home.load(Relaxed) != home {
+                return misuse::note(Misuse::Double, block as usize); // the slab is given up at this moment
+            }
+            if is_busy(home) {
+                return emergency::defer(block);
+            }
+            let class = (*slice((*slice(index)).first as usize)).class as usize;
+            if push(home, class, index, block) || put(home, class, index, block) {
+                return;
+            }
+        }
+    }
+}
+
+/// Into the free stack of this thread's guest, if it has one at hand.
+unsafe fn push(home: *mut Heap, class: usize, index: usize, block: *mut u8) -> bool {
+    // SAFETY: Z3; the guest is this thread's.
+    unsafe {
+        if secure::checks_frees() {
+            return false; // each is to be looked at in its slab
+        }
+        let Some(guest) = of_heap(home).and_then(|zone| guest::at_hand(zone)) else { return false };
+        if (*guest).lock.held_by_me() {
+            return false; // a signal handler has interrupted this thread there
+        }
+        for _ in 0..2 {
+            (*guest).lock.lock();
+            // Z1: the guest may have lost its zone, and the slab its owner.
+            let right = home::of(guest) == home && core::ptr::eq((*slice(index)).owner.load(Relaxed), home.cast());
+            let (magazine, state) = Heap::class(guest, class);
+            let pushed = right && state.push_locked(magazine, block);
+            (*guest).lock.unlock();
+            if pushed || !right {
+                return pushed;
+            }
+            ordinary::make_room(guest, class);
+        }
+        false
+    }
+}
+
+/// Back to its slab. False: that has another owner.
+unsafe fn put(home: *mut Heap, class: usize, index: usize, block: *mut u8) -> bool {
+    // SAFETY: homes are never unmapped.
+    unsafe {
+        let Some(_locked) = home::lock(home, core::ptr::null_mut()) else { return false };
+        if !core::ptr::eq((*slice(index)).owner.load(Relaxed), home.cast()) {
+            return false;
+        }
+        let first = (*slice(index)).first as usize;
+        if secure::clears() && slab::is_live(first, block as usize) {
+            block.write_bytes(0, class_size(class));
+        }
+        if slab::Open::new(first).put(home, block as usize)
+            && let Some(zone) = of_heap(home)
+        {
+            (*zone).freed[class].fetch_add(1, Relaxed);
+        }
+        true
+    }
+}
