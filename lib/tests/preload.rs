@@ -129,7 +129,7 @@ fn levels_of_hardening() {
 fn guarded_blocks() {
     let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
     let search = format!("-L{}", library().parent().unwrap().display());
-    let program = compile("guarded.c", &[include, &search, "-lmimalloc_pprof"]);
+    let program = compile("api_guarded.c", &[include, &search, "-lmimalloc_pprof"]);
     let folder = library().parent().unwrap();
     assert_eq!(succeed(preloaded(&program).env("LD_LIBRARY_PATH", folder)), "");
     let every = |program: &std::path::Path, rate: &str| {

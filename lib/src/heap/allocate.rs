@@ -5,7 +5,7 @@ use super::interval::Drawn;
 use super::magazine::{ClassState, MAGAZINE_SHIFT};
 use super::{Heap, child, emergency, guarded, home, interval, refill, release, sampled, span, thread, zone};
 use crate::arena;
-use crate::os::{PAGE, libc};
+use crate::os::libc;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// A block of at least `size` bytes, aligned to 16; null with `ENOMEM` when there is no memory.
@@ -244,96 +244,71 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 
 /// A block whose bytes are all zero, to its end.
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
-    let heap = thread::current();
-    let offset = small_class(size) << MAGAZINE_SHIFT;
     if size > SMALL_MAX {
         return allocate_zeroed_medium(size);
     }
-    // SAFETY: the offset is that of a small class; a block of it has the bytes of its class.
+    let (offset, heap) = (small_class(size) << MAGAZINE_SHIFT, thread::current());
+    // SAFETY: the offset is that of a small class, whose blocks have 16 bytes for each 32 of it.
     unsafe {
         match Heap::magazine_at(heap, offset).pop() {
             Some(block) => {
-                block.write_bytes(0, class_size(small_class(size)));
+                block.write_bytes(0, offset / 2);
                 block
             }
-            None => allocate_zeroed_slow(size, offset, heap),
+            None => zero(allocate_slow(size, offset, heap)),
         }
     }
 }
 
-#[cold]
-#[inline(never)]
-fn allocate_zeroed_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut u8 {
-    let block = allocate_slow(size, offset, heap);
-    // SAFETY: the block has the bytes of its class.
-    unsafe { zero(block, class_size(small_class(size).max(1))) }
-}
-
-#[inline(never)]
-fn allocate_zeroed_medium(size: usize) -> *mut u8 {
-    if size >= PAGE {
-        return allocate_zeroed_pages(size);
-    }
-    // SAFETY: the block has the bytes of its class.
-    unsafe { zero(allocate(size), class_size(medium_class(size))) }
-}
-
-/// [`allocate_zeroed`] at an alignment, a power of two.
+/// [`allocate_zeroed`] at an alignment, a power of two. As [`allocate_aligned`].
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed_aligned(size: usize, alignment: usize) -> *mut u8 {
-    if alignment <= 16 {
-        // SAFETY: every block is aligned as far as its size is a multiple of the alignment.
-        return unsafe { allocate_zeroed(size.checked_next_multiple_of(alignment).unwrap_or(size)) };
-    }
-    // SAFETY: the block has the bytes that are usable.
+    let mask = alignment - 1;
+    // SAFETY: not more than SLAB_MAX, which is a multiple of the alignment; a span is the caller's.
     unsafe {
-        let block = allocate_aligned(size, alignment);
-        if !block.is_null() && !span::reads_zero(block) {
-            block.write_bytes(0, release::usable_size(block));
+        if alignment <= SLAB_MAX && size <= SLAB_MAX {
+            return allocate_zeroed((size.max(1) + mask) & !mask);
         }
-        block
+        let block = span::allocate(size.max(1), alignment);
+        if block.is_null() || span::reads_zero(block) { block } else { zero(block) }
     }
 }
 
-/// A zeroed block of a page or more: many of those were never used, and writing to them would cost the faults that the program may
-/// never cause.
+/// A zeroed block above the 16-byte classes. Many of a page or more were never used: to write to them would cost the faults that the
+/// program may never cause.
 #[inline(never)]
-fn allocate_zeroed_pages(size: usize) -> *mut u8 {
+fn allocate_zeroed_medium(size: usize) -> *mut u8 {
     // SAFETY: the block has the bytes of its class, or is a span; the offset is that of a medium class.
     unsafe {
         if size > SLAB_MAX {
             let block = span::allocate(size, 1);
-            return if block.is_null() || span::reads_zero(block) {
-                block
-            } else {
-                zero(block, release::usable_size(block))
-            };
+            return if block.is_null() || span::reads_zero(block) { block } else { zero(block) };
         }
         let (class, heap) = (medium_class(size), thread::current());
         let magazine = Heap::magazine_at(heap, class << MAGAZINE_SHIFT);
         let state = &raw const (*heap).classes[class];
         // Looked at before and after: a signal handler may change the stacks in between.
         let fresh_end = ClassState::fresh_end(state);
-        let obtained = match magazine.pop_slot() {
-            Some(slot) => {
-                let block = *(slot as *const *mut u8);
-                Obtained { block, reads_zero: slot < fresh_end && slot < ClassState::fresh_end(state) }
-            }
-            None => {
-                magazine.undo_pop();
-                allocate_unready(size, class << MAGAZINE_SHIFT, heap)
-            }
+        let Some(slot) = magazine.pop_slot() else {
+            magazine.undo_pop();
+            let Obtained { block, reads_zero } = allocate_unready(size, class << MAGAZINE_SHIFT, heap);
+            return if reads_zero { block } else { zero(block) };
         };
-        if obtained.reads_zero { obtained.block } else { zero(obtained.block, class_size(class)) }
+        let block = *(slot as *const *mut u8);
+        if slot >= fresh_end || slot >= ClassState::fresh_end(state) {
+            block.write_bytes(0, class_size(class));
+        }
+        block
     }
 }
 
-/// Zero a block of a class with blocks of `whole` bytes; null is left alone.
-#[inline(always)]
-unsafe fn zero(block: *mut u8, whole: usize) -> *mut u8 {
+/// Zero a block that need not be as large as its class; null is left alone.
+#[cold]
+#[inline(never)]
+unsafe fn zero(block: *mut u8) -> *mut u8 {
     if !block.is_null() {
-        // SAFETY: the caller's block. A guarded one is shorter than its class.
-        unsafe { block.write_bytes(0, if guarded::is_possible() { release::usable_size(block) } else { whole }) };
+        // SAFETY: the caller's block.
+        unsafe { block.write_bytes(0, release::usable_size(block)) };
     }
     block
 }

@@ -34,7 +34,6 @@
 //!   it, after it has looked at the epoch.
 
 use super::classes::{first_batch, first_capacity, largest_capacity};
-use super::secure;
 use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
@@ -151,7 +150,7 @@ pub(crate) struct ClassState {
     freed: i64,
     /// Value of the global epoch under which `limit` was drawn.
     pub(crate) epoch: u32,
-    /// Slots in use of each array, at most `largest`.
+    /// Slots in use of each array, at most `largest`; 0 where no free may come to the stack (see `secure`).
     capacity: u32,
     /// Slots of each array; constant.
     largest: u32,
@@ -237,9 +236,8 @@ impl ClassState {
     pub(crate) fn open(&self, m: &Magazine, epoch: u32) {
         compiler_fence(SeqCst);
         self.arm(m, epoch);
-        // Where each free is checked, none may come to the stack.
-        let refuses = self.guest || secure::checks_frees();
-        m.free_limit.store(if refuses { 0 } else { self.free_limit() }, Relaxed);
+        // Blocks of other heaps come to free, too: none may come to the stack of a part of a heap that the program made.
+        m.free_limit.store(if self.guest { 0 } else { self.free_limit() }, Relaxed);
     }
 
     fn free_limit(&self) -> usize {
@@ -360,7 +358,7 @@ impl ClassState {
     #[inline(always)]
     pub(crate) unsafe fn fresh_end(state: *const Self) -> usize {
         // SAFETY: states live for ever; no reference is made to what a thief may be changing.
-        unsafe { (*(&raw const (*state).fresh_end)).load(Relaxed) }
+        unsafe { (*state).fresh_end.load(Relaxed) }
     }
 
     /// First slot and number of cached blocks of the alloc stack.
@@ -457,8 +455,9 @@ impl ClassState {
         self.freed -= count * SLOT as i64;
     }
 
-    /// Refuse every push, though the stacks are open. Any thread.
-    pub(crate) fn refuse_frees(&self, m: &Magazine) {
+    /// From now on refuse every push, also when the stacks are open.
+    pub(crate) fn refuse_frees(&mut self, m: &Magazine) {
+        self.capacity = 0;
         m.free_limit.store(0, Relaxed);
     }
 

@@ -236,7 +236,7 @@ fn create(guest: bool) -> *mut Heap {
             slots += largest_capacity(class) * 2 * 8;
         }
         guarded::adopt(heap);
-        secure::seed(heap);
+        secure::adopt(heap);
         let mut first = ALL.load(Acquire);
         loop {
             (*heap).next.store(first, Relaxed);

@@ -59,13 +59,12 @@ pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index
         let Some(lease) = thread::lease(heap) else { return }; // no memory for a heap: the block is lost
         let class = offset >> MAGAZINE_SHIFT;
         let magazine = Heap::magazine_at(lease.heap, offset);
-        if secure::checks_frees() {
-            secure::release(lease.heap, class, index, block);
-            drop(lease);
-            return misuse::tell();
-        }
         // Once is enough, unless a signal handler fills the stack in between.
         while !magazine.push(block) {
+            if secure::checks_frees() {
+                secure::release(lease.heap, class, index, block);
+                break;
+            }
             make_room(lease.heap, class);
         }
         drop(lease);

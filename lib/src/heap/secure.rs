@@ -19,7 +19,7 @@ static LEVEL: AtomicU8 = AtomicU8::new(DEFAULT);
 /// The environment was asked.
 static READ: AtomicBool = AtomicBool::new(false);
 
-/// The present level; never lowered once memory was allocated under it.
+/// The present level. The environment can raise it only: heaps are made as it says.
 #[inline(always)]
 pub(crate) fn level() -> u8 {
     LEVEL.load(Relaxed)
@@ -76,13 +76,7 @@ pub(crate) fn begin() {
         // SAFETY: H3; the lock is held.
         unsafe {
             (*heap).lock.lock();
-            seed(heap);
-            for class in 1..CLASSES {
-                if checks_frees() {
-                    let (magazine, state) = Heap::class(heap, class);
-                    state.refuse_frees(magazine);
-                }
-            }
+            adopt(heap);
             (*heap).lock.unlock();
         }
     }
@@ -97,17 +91,24 @@ fn read() -> bool {
     const NAME: &[u8] = b"MIMALLOC_SECURE";
     let Some(value) = os::variable(NAME).filter(|_| !os::is_privileged()) else { return true };
     match options::parse(value, Unit::Plain) {
-        Some(level) => LEVEL.store(level.clamp(0, HIGHEST) as u8, Relaxed),
+        Some(level) => drop(LEVEL.fetch_max(level.clamp(0, HIGHEST) as u8, Relaxed)),
         None => os::complain_about(NAME, b" is not a number; the default is used"),
     }
     true
 }
 
-/// A heap's own sequence of random numbers. Its lock is held, or nobody else knows it.
-pub(super) unsafe fn seed(heap: *mut Heap) {
+/// Make a heap do as the level says. Its lock is held, or nobody else knows it.
+pub(super) unsafe fn adopt(heap: *mut Heap) {
     if shuffles() {
         // SAFETY: as the caller says.
         unsafe { (*heap).shuffle = os::random_seed() };
+    }
+    for class in 1..if checks_frees() { CLASSES } else { 1 } {
+        // SAFETY: as the caller says.
+        unsafe {
+            let (magazine, state) = Heap::class(heap, class);
+            state.refuse_frees(magazine);
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! Blocks that lie as asked for, and blocks that are zero to their end.
 
-use crate::arena::SLICE;
 use crate::heap::classes::SLAB_MAX;
-use crate::heap::{allocate, guarded, release, span, zone};
+use crate::heap::{allocate, release, span, zone};
 
 /// Where a block is to lie: `block + offset` is a multiple of `alignment`.
 #[derive(Clone, Copy)]
@@ -41,10 +40,8 @@ pub(super) unsafe fn obtain(size: usize, place: Place) -> *mut u8 {
 pub(super) unsafe fn obtain_zeroed(size: usize, place: Place) -> *mut u8 {
     // SAFETY: all bytes that are written are the block's own.
     unsafe {
-        let natural = if size > SLAB_MAX && !guarded::is_possible() { SLICE } else { 16 };
-        if place.offset == 0 && place.alignment <= natural {
-            // The heap knows which blocks read zero already, and large ones lie at multiples of 64 KiB anyway.
-            return allocate::allocate_zeroed(size);
+        if place.offset == 0 {
+            return allocate::allocate_zeroed_aligned(size, place.alignment);
         }
         let block = obtain(size, place);
         zero(block, 0);
