@@ -212,8 +212,7 @@ fn stealing_from_running_threads() {
     }
 }
 
-/// Threads that do nothing but allocate and free, so that thefts hit them in the middle of a pop: the test that
-/// `tests/negative_control.rs` relies on.
+/// Threads that do nothing but allocate and free, so that thefts hit them in the middle of a pop.
 #[test]
 fn stealing_from_tight_loops() {
     let _alone = alone();
