@@ -421,7 +421,6 @@ void mi_register_error(mi_error_fun* fun, void* arg) MI_NOEXCEPT;
 /* One in `sample_rate` of a thread's allocations (0: none) of `min` to `max` bytes gets memory of its own that ends where
  * nobody may touch: going beyond the end is a fault. The same seed guards the same ones, 0 is a seed of chance. NULL is the
  * calling thread's own heap. The options guarded_... do the same for all threads. */
-typedef struct mi_theap_s mi_theap_t;
 void mi_theap_guarded_set_sample_rate(mi_theap_t* theap, size_t sample_rate, size_t seed) MI_NOEXCEPT;
 void mi_theap_guarded_set_size_bound(mi_theap_t* theap, size_t min, size_t max) MI_NOEXCEPT;
 
