@@ -2,7 +2,7 @@
 
 use super::misuse::{self, Misuse};
 use super::sampled::{self, Record};
-use super::{Heap, allocate, child, emergency, guarded, interval, secure, slab, statistics, thread, zone};
+use super::{Heap, allocate, child, emergency, guarded, interval, release, secure, slab, statistics, thread, zone};
 use crate::arena::{self, Kind, SLICE, address_of, class_entry, slice, slice_index};
 use crate::os;
 
@@ -193,10 +193,12 @@ pub(super) unsafe fn extend(block: *mut u8, size: usize) -> bool {
     if size > isize::MAX as usize || arena::is_busy_here() || sampled::is_busy_here() {
         return false;
     }
+    let Some((Kind::Span, index)) = release::run_of(slice_index(block as usize)) else {
+        return false; // the C library's
+    };
     let Some(lease) = thread::lease(thread::current()) else { return false };
     // SAFETY: the caller holds the block.
     unsafe {
-        let index = (*slice(slice_index(block as usize))).first as usize;
         let before = (*slice(index)).length();
         if tail(index).read() != 0 {
             return false; // what is behind it is not to be used
