@@ -425,7 +425,8 @@ void mi_theap_guarded_set_sample_rate(mi_theap_t* theap, size_t sample_rate, siz
 void mi_theap_guarded_set_size_bound(mi_theap_t* theap, size_t min, size_t max) MI_NOEXCEPT;
 
 /* Frees what the program has put off: all of it with `force`. `heartbeat` grows by one from call to call. Called by
- * mi_collect and at no other time; never in two threads at once, and not from within itself. */
+ * mi_collect, and by slow allocations now and then (option generic_collect), when it may allocate, too; never in two threads
+ * at once, and not from within itself. */
 typedef void(mi_deferred_free_fun)(bool force, unsigned long long heartbeat, void* arg);
 void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) MI_NOEXCEPT;
 
@@ -544,6 +545,7 @@ void mi_option_set_default(mi_option_t option, long value) MI_NOEXCEPT;
 
 #ifdef __cplusplus
 #include <limits>
+#include <memory>
 #include <new>
 #include <type_traits>
 
@@ -580,6 +582,92 @@ template <class T, class U>
 bool operator==(const mi_stl_allocator<T>&, const mi_stl_allocator<U>&) noexcept { return true; }
 template <class T, class U>
 bool operator!=(const mi_stl_allocator<T>&, const mi_stl_allocator<U>&) noexcept { return false; }
+
+/* Allocators with a heap of their own: each that is made without a heap makes one, and its copies (also those for other types)
+ * share it. When the last copy is gone the heap is deleted, or destroyed, in which case nothing is freed one by one. A heap
+ * that is handed to the constructor stays. */
+namespace mi_detail {
+/* std::bad_alloc, also where the compiler knows no exceptions. */
+inline void* no_heap_memory() {
+  volatile std::size_t most = static_cast<std::size_t>(-1); /* so that compilers do not warn of it */
+  return mi_new_n(most, 2);
+}
+
+template <class T, bool destroy>
+struct heap_allocator {
+  using value_type = T;
+  using size_type = std::size_t;
+  using difference_type = std::ptrdiff_t;
+  using propagate_on_container_copy_assignment = std::true_type;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+  using is_always_equal = std::false_type;
+
+  T* allocate(size_type count) {
+    if (alignof(T) <= 16) return static_cast<T*>(mi_heap_alloc_new_n(heap.get(), count, sizeof(T)));
+    void* p = count > max_size() ? nullptr : mi_heap_malloc_aligned(heap.get(), count * sizeof(T), alignof(T));
+    return static_cast<T*>(p != nullptr ? p : no_heap_memory());
+  }
+  void deallocate(T* p, size_type) noexcept {
+    if (!destroy) mi_free(p);
+  }
+  size_type max_size() const noexcept { return std::numeric_limits<difference_type>::max() / sizeof(T); }
+  void collect(bool force) { mi_heap_collect(heap.get(), force); }
+  bool is_equal(const std::shared_ptr<mi_heap_t>& other) const noexcept { return heap == other; }
+
+  std::shared_ptr<mi_heap_t> heap;
+
+ protected:
+  heap_allocator() : heap(mi_heap_new(), destroy ? mi_heap_destroy : mi_heap_delete) {
+    if (heap.get() == nullptr) no_heap_memory();
+  }
+  explicit heap_allocator(mi_heap_t* given) : heap(given, [](mi_heap_t*) {}) {}
+  explicit heap_allocator(const std::shared_ptr<mi_heap_t>& shared) noexcept : heap(shared) {}
+};
+}
+
+template <class T>
+struct mi_heap_stl_allocator : mi_detail::heap_allocator<T, false> {
+  template <class U>
+  struct rebind {
+    using other = mi_heap_stl_allocator<U>;
+  };
+  mi_heap_stl_allocator() = default;
+  explicit mi_heap_stl_allocator(mi_heap_t* heap) : mi_detail::heap_allocator<T, false>(heap) {}
+  template <class U>
+  mi_heap_stl_allocator(const mi_heap_stl_allocator<U>& other) noexcept
+      : mi_detail::heap_allocator<T, false>(other.heap) {}
+  mi_heap_stl_allocator select_on_container_copy_construction() const { return *this; }
+};
+
+template <class T>
+struct mi_heap_destroy_stl_allocator : mi_detail::heap_allocator<T, true> {
+  template <class U>
+  struct rebind {
+    using other = mi_heap_destroy_stl_allocator<U>;
+  };
+  mi_heap_destroy_stl_allocator() = default;
+  explicit mi_heap_destroy_stl_allocator(mi_heap_t* heap) : mi_detail::heap_allocator<T, true>(heap) {}
+  template <class U>
+  mi_heap_destroy_stl_allocator(const mi_heap_destroy_stl_allocator<U>& other) noexcept
+      : mi_detail::heap_allocator<T, true>(other.heap) {}
+  mi_heap_destroy_stl_allocator select_on_container_copy_construction() const { return *this; }
+};
+
+template <class T, class U>
+bool operator==(const mi_heap_stl_allocator<T>& a, const mi_heap_stl_allocator<U>& b) noexcept {
+  return a.is_equal(b.heap);
+}
+template <class T, class U>
+bool operator!=(const mi_heap_stl_allocator<T>& a, const mi_heap_stl_allocator<U>& b) noexcept { return !(a == b); }
+template <class T, class U>
+bool operator==(const mi_heap_destroy_stl_allocator<T>& a, const mi_heap_destroy_stl_allocator<U>& b) noexcept {
+  return a.is_equal(b.heap);
+}
+template <class T, class U>
+bool operator!=(const mi_heap_destroy_stl_allocator<T>& a, const mi_heap_destroy_stl_allocator<U>& b) noexcept {
+  return !(a == b);
+}
 #endif
 
 #endif

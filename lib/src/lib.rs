@@ -47,6 +47,7 @@ pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
     released: observe::profiler::released,
     resized: observe::profiler::resized,
     failed: api::c::failed,
+    slowed: api::c::slowed,
     forked: api::life::forked,
 };
 

@@ -66,6 +66,9 @@ fn visits_of_heaps() {
 
 #[test]
 fn operators_and_containers() {
+    for standard in ["-std=c++11", "-std=c++17", "-std=c++20"] {
+        with_both("heaps_stl.cpp", &[standard], succeed, "fine\n");
+    }
     for options in [["-std=c++17", "-DLIBRARY"], ["-std=c++20", "-DOPERATORS"]] {
         with_both("api_new.cpp", &options, succeed, "fine\n");
     }

@@ -5,6 +5,7 @@ use super::interval::Drawn;
 use super::magazine::{ClassState, MAGAZINE_SHIFT};
 use super::{Heap, child, emergency, guarded, home, interval, refill, release, sampled, span, thread, zone};
 use crate::arena;
+use crate::options::{self, Name};
 use crate::os::libc;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -155,7 +156,7 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtain
             drawn = interval::event(heap, class, size.max(1), epoch);
         }
         let (_, state) = Heap::class(heap, class);
-        let mut interrupted = false;
+        let (mut interrupted, mut slowed) = (false, false);
         if state.is_empty(magazine) {
             if state.has_frees(magazine) {
                 state.swap(magazine);
@@ -163,6 +164,7 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtain
                 interrupted = arena::is_busy_here() || home::is_busy_in_slabs_here(heap);
                 if !interrupted {
                     refill::refill(heap, class, magazine, state);
+                    slowed = is_slowed(heap);
                 }
             }
         }
@@ -177,11 +179,36 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtain
         if block.is_null() {
             return Obtained::unknown(out_of_memory());
         }
+        if slowed {
+            // The block is ours already, so it may allocate.
+            (crate::HOOKS.slowed)();
+        }
         if drawn.guard || drawn.sample.is_some() {
             return Obtained::unknown(exchange(heap, class, size, block, drawn));
         }
         Obtained { block, reads_zero }
     }
+}
+
+/// Refills of a heap before it first asks how often the program's deferred free is wanted: the environment is known by then.
+const REFILLS_AT_FIRST: i64 = 64;
+/// Refills before it asks again, where that is not wanted.
+const REFILLS_UNWANTED: i64 = 10_000;
+
+/// Whether the heap has been refilled as often as the option says. Its lock is held.
+unsafe fn is_slowed(heap: *mut Heap) -> bool {
+    // SAFETY: as the caller says.
+    let left = unsafe { &mut (*heap).refills_left };
+    if *left == 0 {
+        *left = REFILLS_AT_FIRST;
+    }
+    *left -= 1;
+    if *left > 0 {
+        return false;
+    }
+    let every = options::get(Name::GenericCollect) as i64;
+    *left = if every > 0 { every } else { REFILLS_UNWANTED };
+    every > 0
 }
 
 /// Another block for an allocation that was drawn, or the same one if there is none.

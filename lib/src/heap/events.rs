@@ -17,6 +17,9 @@ pub(crate) struct Hooks {
     /// A call has failed (`ENOMEM`, `EOVERFLOW`) or was misuse (`fatal`): tell the program. True: it has a function for that. A
     /// message for people comes along, without an end of line. `errno` may be changed.
     pub(crate) failed: fn(code: i32, message: &[u8], fatal: bool) -> bool,
+    /// Allocations have been slow as often as the option `generic_collect` says: the program may free what it has put off. It may
+    /// allocate meanwhile, in spite of what is said above.
+    pub(crate) slowed: fn(),
     /// This is a forked child with one thread, and the heaps are in order again.
     pub(crate) forked: fn(),
 }

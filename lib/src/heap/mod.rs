@@ -81,6 +81,8 @@ pub(crate) struct Heap {
     random: interval::Random,
     /// Which allocations are guarded. Under `lock`.
     guards: guarded::Guards,
+    /// Refills until the program's deferred free is called.
+    refills_left: i64,
     /// State of the random order of blocks. Under `lock`.
     shuffle: u64,
     classes: [ClassState; CLASSES],
@@ -123,6 +125,7 @@ pub(crate) static EMPTY: Heap = Heap {
     shared: AtomicBool::new(false),
     slab_lock: Lock::new(),
     slabs: [const { SlabLists::NONE }; CLASSES],
+    refills_left: 0,
     zone: AtomicPtr::new(zone::main()),
     host: AtomicPtr::new(&raw const EMPTY as *mut Heap),
     guest: false,

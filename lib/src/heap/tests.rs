@@ -12,7 +12,7 @@ use std::vec::Vec;
 /// Sampling and the exact counts concern the whole process: one test at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
+pub(super) fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
@@ -332,7 +332,7 @@ fn impossible_sizes() {
     }
 }
 
-fn options(rate: u64, seed: u64) -> profiler::Options {
+pub(super) fn options(rate: u64, seed: u64) -> profiler::Options {
     profiler::Options { rate, seed, depth: 32, memory: 64 << 20 }
 }
 

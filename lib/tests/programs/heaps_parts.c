@@ -245,7 +245,35 @@ static void thread_done(void) {
     mi_heap_destroy(h);
 }
 
+static int calls;
+static void deferred(bool force, unsigned long long heartbeat, void *arg) {
+    CHECK(!force && arg == &calls), calls++;
+    mi_free(mi_malloc(100));
+}
+static void *allocates(void *arg) {
+    for (int i = 0; i < 20000; i++) (void)!mi_heap_malloc(arg, 3000);
+    return NULL;
+}
+static void deferred_free(void) {
+    mi_option_set(mi_option_generic_collect, 50);
+    mi_register_deferred_free(deferred, &calls);
+    mi_heap_t *h = mi_heap_new();
+    pthread_t t;
+    pthread_create(&t, NULL, allocates, h); /* with stacks that are small yet */
+    pthread_join(t, NULL);
+    CHECK(calls > 0);
+    mi_option_set(mi_option_generic_collect, 0);
+    pthread_create(&t, NULL, allocates, h);
+    pthread_join(t, NULL);
+    int before = calls;
+    pthread_create(&t, NULL, allocates, h);
+    pthread_join(t, NULL);
+    CHECK(calls == before);
+    mi_register_deferred_free(NULL, NULL);
+    mi_heap_destroy(h);
+}
+
 int main(void) {
-    theaps(), other_threads(), sub_processes(), statistics(), thread_done();
+    theaps(), other_threads(), sub_processes(), statistics(), thread_done(), deferred_free();
     return broken;
 }

@@ -84,7 +84,7 @@ pub unsafe fn register_error(function: Option<ErrorFn>, arg: *mut c_void) {
     ERROR.set(function.map_or(0, |function| function as usize), arg);
 }
 
-/// `mi_register_deferred_free`: what to call at each `mi_collect`.
+/// `mi_register_deferred_free`: what to call at each `mi_collect`, and after so many slow allocations of a heap.
 ///
 /// # Safety
 /// As [`register_output`].
@@ -116,6 +116,11 @@ pub(super) fn error(code: i32) {
     if let Some(place) = place {
         place.store(0, Release);
     }
+}
+
+/// Allocations of a heap have been slow often enough.
+pub(crate) fn slowed() {
+    deferred_free(false);
 }
 
 /// Call the registered deferred free, unless that is going on already (here or on another thread).

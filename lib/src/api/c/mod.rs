@@ -29,6 +29,7 @@ pub use failure::overflow;
 pub use glibc::*;
 pub use guarding::*;
 pub use heaps::*;
+pub(crate) use hooks::slowed;
 pub use hooks::{DeferredFreeFn, ErrorFn, register_deferred_free, register_error, register_output};
 pub use options::*;
 pub use process::*;

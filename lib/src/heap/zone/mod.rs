@@ -30,6 +30,8 @@ mod members;
 mod release;
 mod repair;
 pub(crate) mod subprocess;
+#[cfg(test)]
+mod tests;
 mod visit;
 mod whose;
 
