@@ -224,6 +224,52 @@ static void many_threads(int rounds) {
     }
 }
 
+/* The very moment of the deletion: threads with and without a part of the heap free its blocks. What they free must not turn up
+ * in the heaps that are made next. */
+enum { PAIRS = 2, EACH = 600, ROUNDS = 250 };
+static pthread_barrier_t barrier;
+static mi_heap_t *victim;
+static atomic_int freed;
+static unsigned char *handed[PAIRS][2 * EACH];
+static void check_next(void) {
+    mi_heap_t *next_heap = mi_heap_new();
+    unsigned char *p[EACH];
+    for (int i = 0; i < EACH; i++) {
+        p[i] = stamp(mi_heap_malloc(next_heap, 16 + i % 3 * 500), 16 + i % 3 * 500, 4);
+        if (mi_heap_of(p[i]) != next_heap) abort();
+    }
+    for (int i = 0; i < EACH; i++) verify(p[i]);
+    for (int i = 0; i < EACH; i += 2) mi_free(p[i]);
+    mi_heap_destroy(next_heap);
+}
+static void *meets_deletion(void *arg) {
+    int me = (int)(size_t)arg, pair = me / 2, half = me % 2;
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_barrier_wait(&barrier);
+        for (int i = 0; i < 2 * EACH && !half; i++) handed[pair][i] = stamp(mi_heap_malloc(victim, 16 + i % 3 * 500), 16 + i % 3 * 500, 3);
+        pthread_barrier_wait(&barrier);
+        for (int i = half; i < 2 * EACH; i += 2) verify(handed[pair][i]), mi_free(handed[pair][i]), freed++;
+        pthread_barrier_wait(&barrier);
+        check_next();
+    }
+    return NULL;
+}
+static void deletion_meets_frees(void) {
+    pthread_t threads[2 * PAIRS];
+    pthread_barrier_init(&barrier, NULL, 2 * PAIRS + 1);
+    for (size_t i = 0; i < 2 * PAIRS; i++) pthread_create(&threads[i], NULL, meets_deletion, (void *)i);
+    unsigned state = 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        victim = mi_heap_new(), freed = 0;
+        pthread_barrier_wait(&barrier), pthread_barrier_wait(&barrier);
+        for (int some = next(&state) % (PAIRS * 2 * EACH * 9 / 10); freed < some;);
+        mi_heap_delete(victim);
+        pthread_barrier_wait(&barrier);
+        check_next();
+    }
+    for (int i = 0; i < 2 * PAIRS; i++) pthread_join(threads[i], NULL);
+}
+
 /* What was in a deleted heap can be used, resized and freed, and its memory serves the main heap again. */
 static void deleted(void) {
     enum { N = 4000 };
@@ -360,6 +406,6 @@ int main(void) {
     mi_heap_t *h = mi_heap_new();
     families(h), families(mi_heap_main());
     mi_heap_destroy(h);
-    moves_between_heaps(), bursts(), deleted(), threads_come_and_go(), late_destructors(), many_threads(4);
+    moves_between_heaps(), bursts(), deleted(), threads_come_and_go(), late_destructors(), many_threads(4), deletion_meets_frees();
     return broken;
 }

@@ -275,6 +275,7 @@ unsafe fn settle(guest: *mut Heap, zone: *mut Zone) {
             let (_, state) = Heap::class(guest, class);
             state.begin_small(class);
         }
+        (*guest).refills_left = 0;
         (*guest).home.store((*zone).home(), Relaxed);
         (*guest).zone.store(zone, Release);
         (*guest).lock.unlock();

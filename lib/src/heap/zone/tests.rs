@@ -1,10 +1,12 @@
 //! Zones beside the profiler, and what of them is used again.
 
 use super::super::tests::{alone, options};
-use super::{Scope, Zone, allocate, create, delete, destroy, visit, within, zone_of};
-use crate::heap::classes::{CLASSES, class_size};
+use super::{Heap, Scope, Zone, allocate, create, delete, destroy, visit, within, zone_of};
+use crate::heap::classes::{CLASSES, class_size, small_class};
 use crate::heap::{self, release::release, span};
 use crate::observe::profiler;
+use core::sync::atomic::Ordering::*;
+use std::sync::mpsc;
 use std::vec::Vec;
 
 /// Blocks of all ways to get memory: slabs of one slice and of several, spans.
@@ -131,5 +133,49 @@ fn visits_see_what_is_live() {
         if rate.is_some() {
             profiler::stop();
         }
+    }
+}
+
+/// Z1: a free that waits for its guest while that loses its zone goes to the slab, not to the guest's stack.
+#[test]
+fn a_free_that_meets_the_end_keeps_out_of_the_guest() {
+    let _alone = alone();
+    let zone = create();
+    let (tell, told) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let of_thread = zone as usize;
+    let worker = std::thread::spawn(move || {
+        let zone = of_thread as *mut Zone;
+        // SAFETY: the zone is in use, and the block is freed once.
+        unsafe {
+            let block = allocate(zone, 48);
+            tell.send(super::theap_of(zone) as usize).unwrap();
+            wait.recv().unwrap();
+            release(block);
+            tell.send(0).unwrap();
+            wait.recv().unwrap();
+        }
+    });
+    let guest = told.recv().unwrap() as *mut Heap;
+    // SAFETY: what the end of a zone does to a guest, under the guest's lock.
+    unsafe {
+        (*guest).lock.lock();
+        go.send(()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(30)); // it waits for the lock by now, most likely
+        let home = (*guest).home.swap(core::ptr::null_mut(), Relaxed);
+        (*guest).zone.store(core::ptr::null_mut(), Release);
+        (*guest).lock.unlock();
+        told.recv().unwrap();
+        (*guest).lock.lock();
+        let (magazine, state) = Heap::class(guest, small_class(48));
+        let has_frees = state.has_frees(magazine);
+        (*guest).home.store(home, Relaxed);
+        (*guest).zone.store(zone, Release);
+        (*guest).lock.unlock();
+        go.send(()).unwrap();
+        worker.join().unwrap();
+        assert!(!has_frees);
+        assert_eq!(Scope::Zone(zone).of_class(small_class(48)), (1, 1));
+        destroy(zone);
     }
 }
