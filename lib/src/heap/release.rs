@@ -45,6 +45,9 @@ pub(crate) fn release_foreign(block: *mut u8) {
 pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index: usize) {
     // SAFETY: `heap` is this thread's heap or EMPTY; see the steps.
     unsafe {
+        if offset == 0 && zone::push_quickly(index, block) {
+            return;
+        }
         // A guest keeps no ordinary blocks: its push refuses, and the thread's own heap takes them.
         let heap = thread::host_of(heap);
         if home::is_busy_here(heap) || arena::is_busy_here() || sampled::is_busy_here() || child::is_repaired_here() {

@@ -44,7 +44,7 @@ pub(crate) use guest::{
 };
 pub(super) use guest::{be_ordinary, leave_guests, main_is_current};
 pub(super) use members::{create_slab, forget_slab, publish_span, span_resized, withdraw_span};
-pub(super) use release::release;
+pub(super) use release::{push_quickly, release};
 pub(super) use repair::{finish_vanished, orphan, relist, repair_lists, repair_locks};
 pub(crate) use visit::{Area, is_under_utilized, visit};
 pub(crate) use whose::{contains, is_block, is_own, zone_of};
