@@ -256,6 +256,19 @@ fn again_balances() {
 }
 
 #[test]
+fn statistics_of_the_main_sub_process() {
+    use stats::Subproc::{Current, Main};
+    let kept = vec![1u8; 9 << 20];
+    for which in [Main, Current] {
+        let counts = stats::subproc_get(which).unwrap();
+        assert!(counts.malloc_huge.current >= kept.len() as i64 && counts.malloc_normal_count.total > 0, "{counts:?}");
+        assert_eq!(stats::subproc_get_exclusive(which).unwrap().malloc_huge.total, 0);
+        let json: String = stats::subproc_json(which).unwrap();
+        assert!(json.contains("\"malloc_huge\": {"), "{json}");
+    }
+}
+
+#[test]
 fn statistics_as_text() {
     let json: String = stats::json().unwrap();
     let balanced = |open, close| json.matches(open).count() == json.matches(close).count();

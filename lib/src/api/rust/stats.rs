@@ -13,7 +13,7 @@
 //! ```
 
 use crate::api::c::stats as c;
-use crate::api::c::{OutputFn, free};
+use crate::api::c::{OutputFn, SubprocId, free, subproc_current, subproc_main};
 use core::ffi::{CStr, c_char, c_void};
 use core::fmt::{self, Write};
 use core::ops::Deref;
@@ -65,9 +65,8 @@ impl fmt::Debug for Stats {
 
 /// The present counts. `None` where they cannot be had, which does not happen in this version.
 pub fn get() -> Option<Stats> {
-    let mut counts = Counts::zero();
     // SAFETY: size and version are set.
-    unsafe { c::get(&raw mut counts) }.then_some(Stats(counts))
+    filled(|counts| unsafe { c::get(counts) })
 }
 
 /// The present counts as JSON, as [`Stats::to_json`] gives them.
@@ -109,6 +108,68 @@ pub fn write_to(out: &mut dyn Write) -> fmt::Result {
 /// blocks, and where there is no bin.
 pub fn bin_size(bin: usize) -> usize {
     c::bin_size(bin)
+}
+
+/// A sub-process: a part of the process whose heaps are counted apart. Only the C interface makes any; without that, all is in the
+/// main one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Subproc {
+    /// The one that there is from the beginning.
+    #[default]
+    Main,
+    /// That of the calling thread.
+    Current,
+}
+
+impl Subproc {
+    fn id(self) -> SubprocId {
+        match self {
+            Subproc::Main => subproc_main(),
+            Subproc::Current => subproc_current(),
+        }
+    }
+}
+
+/// The present counts of all heaps of a sub-process. `None` as [`get`] says.
+///
+/// ```
+/// use mimalloc_pprof::stats::{self, Subproc};
+/// let main = stats::subproc_get(Subproc::Main).unwrap();
+/// assert!(main.malloc_normal.total <= stats::get().unwrap().malloc_normal.total);
+/// ```
+pub fn subproc_get(which: Subproc) -> Option<Stats> {
+    // SAFETY: the sub-process is there as long as a thread is in it; size and version are set.
+    filled(|counts| unsafe { c::subproc_get(which.id(), counts) })
+}
+
+/// What is counted in no heap of a sub-process: nothing, in this allocator.
+pub fn subproc_get_exclusive(which: Subproc) -> Option<Stats> {
+    // SAFETY: as above.
+    filled(|counts| unsafe { c::subproc_get_exclusive(which.id(), counts) })
+}
+
+/// [`subproc_get`] as JSON.
+pub fn subproc_json<T: Default + Write>(which: Subproc) -> Option<T> {
+    // SAFETY: as above; the text is made by the function.
+    unsafe { collected(c::subproc_get_json(which.id(), 0, core::ptr::null_mut())) }
+}
+
+/// Write the counts of a sub-process to where [`print`] writes.
+pub fn subproc_print(which: Subproc) {
+    // SAFETY: as above; there is no function.
+    unsafe { c::subproc_print_out(which.id(), None, core::ptr::null_mut()) }
+}
+
+/// Write the counts of each heap of a sub-process to where [`print`] writes.
+pub fn subproc_heap_print(which: Subproc) {
+    // SAFETY: as above; there is no function.
+    unsafe { c::subproc_heap_print_out(which.id(), None, core::ptr::null_mut()) }
+}
+
+/// Counts that a function fills in, if it does.
+fn filled(fill: impl FnOnce(*mut Counts) -> bool) -> Option<Stats> {
+    let mut counts = Counts::zero();
+    fill(&raw mut counts).then_some(Stats(counts))
 }
 
 struct Sink<'a> {
