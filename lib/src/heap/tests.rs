@@ -259,11 +259,11 @@ fn stealing_from_tight_loops() {
 #[test]
 fn stealing_does_not_change_samples() {
     let _alone = alone();
-    let sample = |steal: bool| {
-        assert!(profiler::start(&options(8192, 11)));
-        let (go, wait) = mpsc::channel::<()>();
-        let (done, ready) = mpsc::channel::<()>();
-        let worker = std::thread::spawn(move || {
+    let (go, wait) = mpsc::channel::<()>();
+    let (done, ready) = mpsc::channel::<()>();
+    // One thread, and so one heap, for all runs: they draw from the same sequence.
+    let worker = std::thread::spawn(move || {
+        while wait.recv().is_ok() {
             let mut random = Random(4);
             for _ in 0..60 {
                 wait.recv().unwrap();
@@ -275,7 +275,11 @@ fn stealing_does_not_change_samples() {
                 }
                 done.send(()).unwrap();
             }
-        });
+        }
+    });
+    let sample = |steal: bool| {
+        assert!(profiler::start(&options(8192, 11)));
+        go.send(()).unwrap();
         let mut stolen = 0;
         for _ in 0..60 {
             go.send(()).unwrap();
@@ -284,16 +288,16 @@ fn stealing_does_not_change_samples() {
                 stolen += super::steal::steal_all();
             }
         }
-        worker.join().unwrap();
         profiler::stop();
         assert_eq!(stolen > 0, steal);
         (1..CLASSES).map(|class| profiler::sampled_of_size(class_size(class) as u64)).collect::<Vec<_>>()
     };
-    // A new thread takes the heap that the last one left, so all three draw from the same sequence.
     let plain = sample(false);
     assert!(plain.iter().map(|counts| counts.1).sum::<u64>() > 500);
     assert_eq!(sample(true), plain);
     assert_eq!(sample(false), plain);
+    drop(go);
+    worker.join().unwrap();
 }
 
 #[test]

@@ -93,7 +93,7 @@ static void wrong_sizes(void) {
 int main(int argc, char **argv) {
     if (argc > 1) {
         char *pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        free(pages + 4096 + 16); /* nobody's block */
+        free(malloc(10)), free(pages + 4096 + 16); /* nobody's block */
         return 0;
     }
     of_the_c_library(), made_for_us(), growth(), wrong_sizes();
