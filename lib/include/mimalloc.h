@@ -55,7 +55,7 @@ MI_NEW MI_SIZE(1) void* mi_zalloc(size_t size) MI_NOEXCEPT;
 MI_NEW MI_SIZES(1, 2) void* mi_calloc(size_t count, size_t size) MI_NOEXCEPT;
 
 /* A block of at least `newsize` bytes with the contents of `p`, which it replaces. It is the same block where the
- * usable size is enough and at most twice what is needed. */
+ * usable size is enough and at most twice what is needed, and where a large block finds room behind it. */
 MI_USE MI_SIZE(2) void* mi_realloc(void* p, size_t newsize) MI_NOEXCEPT;
 MI_USE MI_SIZES(2, 3) void* mi_reallocn(void* p, size_t count, size_t size) MI_NOEXCEPT;
 /* Frees `p` when it fails. */
@@ -64,7 +64,7 @@ MI_USE MI_SIZE(2) void* mi_reallocf(void* p, size_t newsize) MI_NOEXCEPT;
  * mi_zalloc, mi_calloc or these grows by is zero as long as it only grows. */
 MI_USE MI_SIZE(2) void* mi_rezalloc(void* p, size_t newsize) MI_NOEXCEPT;
 MI_USE MI_SIZES(2, 3) void* mi_recalloc(void* p, size_t newcount, size_t size) MI_NOEXCEPT;
-/* `p` itself if it has room for `newsize` bytes, else NULL. `p` stays valid, and errno is kept. */
+/* `p` itself if it has room for `newsize` bytes or can get it where it is, else NULL. `p` stays valid, and errno is kept. */
 MI_USE void* mi_expand(void* p, size_t newsize) MI_NOEXCEPT;
 
 /* Give a block back. NULL is allowed; errno is kept. The block may come from any thread. */
@@ -395,6 +395,52 @@ MI_USE bool mi_check_owned(const void* p) MI_NOEXCEPT;
  * function has seen; all other numbers are the kernel's. page_faults counts those that waited for a disk. */
 void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_msecs, size_t* current_rss,
                      size_t* peak_rss, size_t* current_commit, size_t* peak_commit, size_t* page_faults) MI_NOEXCEPT;
+
+/* ---- Arenas ---------------------------------------------------------------------------------------------------- */
+
+/* An arena is memory that is reserved, or that the program hands over, and stays for as long as the process. An exclusive
+ * one is used by heaps that were made in it, and by nothing else; the others are used before more memory is asked of the
+ * system. There can be 160. NUMA nodes are wishes; -1 is no wish. Functions that return an int give 0 or ENOMEM. */
+typedef void* mi_arena_id_t;
+
+/* Reserve memory. With `allow_large` in huge pages of 2 MiB where the kernel has some. It is committed when it is touched,
+ * whatever `commit` says. The name of the arena goes to `arena_id`, which may be NULL; NULL where there is none. */
+int mi_reserve_os_memory(size_t size, bool commit, bool allow_large) MI_NOEXCEPT;
+int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_large, bool exclusive,
+                            mi_arena_id_t* arena_id) MI_NOEXCEPT;
+
+/* Hand memory over: what of it is whole pieces of mi_arena_min_size bytes at multiples of mi_arena_min_alignment. It must
+ * not be used or unmapped any more. Not committed memory gets access when it is handed over. Its pages are never given
+ * back or exchanged, whatever `is_pinned` says. False: it is too small, in use here already, or there are too many. */
+bool mi_manage_os_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                         int numa_node) MI_NOEXCEPT;
+bool mi_manage_os_memory_ex(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero, int numa_node,
+                            bool exclusive, mi_arena_id_t* arena_id) MI_NOEXCEPT;
+/* The same, where memory that is not committed is made usable by a function of the program's, in pieces, before each is
+ * used for the first time. It may be called in any thread, must not allocate or free, and returns false when it fails,
+ * which is then lack of memory. It is never told that memory is not used any more. */
+typedef bool(mi_commit_fun_t)(bool commit, void* start, size_t size, bool* is_zero, void* user_arg);
+bool mi_manage_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero, int numa_node,
+                      bool exclusive, mi_commit_fun_t* commit_fun, void* commit_fun_arg,
+                      mi_arena_id_t* arena_id) MI_NOEXCEPT;
+
+/* Reserve pages of 1 GiB that the administrator has set aside: all of them, on so many nodes in equal parts (0: on as
+ * many as there are); or at least one of them, on one node. There is no waiting, so that the time-outs are not used. */
+int mi_reserve_huge_os_pages_interleave(size_t pages, size_t numa_nodes, size_t timeout_msecs) MI_NOEXCEPT;
+int mi_reserve_huge_os_pages_at(size_t pages, int numa_node, size_t timeout_msecs) MI_NOEXCEPT;
+int mi_reserve_huge_os_pages_at_ex(size_t pages, int numa_node, size_t timeout_msecs, bool exclusive,
+                                   mi_arena_id_t* arena_id) MI_NOEXCEPT;
+/* Deprecated. */
+int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserved) MI_NOEXCEPT;
+
+/* Where an arena is, and its size. NULL and 0 for a name that names none. */
+MI_USE void* mi_arena_area(mi_arena_id_t arena_id, size_t* size) MI_NOEXCEPT;
+MI_USE size_t mi_arena_min_alignment(void) MI_NOEXCEPT;
+MI_USE size_t mi_arena_min_size(void) MI_NOEXCEPT;
+MI_USE bool mi_arena_contains(mi_arena_id_t arena_id, const void* p) MI_NOEXCEPT;
+/* Print them. */
+void mi_arenas_print(void) MI_NOEXCEPT;
+void mi_debug_show_arenas(void) MI_NOEXCEPT;
 
 /* ---- Functions of the program's -------------------------------------------------------------------------------- */
 

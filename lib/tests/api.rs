@@ -44,6 +44,25 @@ fn blocks() {
 }
 
 #[test]
+fn arenas() {
+    let reserving = |command: &mut Command| succeed(command.env("MIMALLOC_RESERVE_OS_MEMORY", "40MiB"));
+    with_both("api_arenas.c", &["-pthread"], reserving, "");
+    // Nothing but what was reserved.
+    let closed = |command: &mut Command| {
+        succeed(command.env("MIMALLOC_RESERVE_OS_MEMORY", "40MiB").env("MIMALLOC_DISALLOW_OS_ALLOC", "1").arg("closed"))
+    };
+    with_both("api_arenas.c", &["-pthread"], closed, "");
+}
+
+/// Huge pages that nobody has set aside are missed once, and the program runs without.
+#[test]
+fn huge_pages_at_the_start() {
+    let output = preloaded("/bin/ls").arg("/").env("MIMALLOC_RESERVE_HUGE_OS_PAGES", "100000").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.lines().count() == 1 && errors.contains("huge pages"), "{errors}");
+}
+
+#[test]
 fn heaps() {
     with_both("heaps.c", &[], succeed, "");
     let profiled =

@@ -71,6 +71,38 @@ fn fork_while_the_heap_grows() {
 }
 
 #[test]
+fn blocks_that_grow() {
+    let program = compile("grow.c", &[]);
+    assert_eq!(succeed(&mut preloaded(&program)), "fine\n");
+    assert_eq!(succeed(&mut profiled(&program, 1000)), "fine\n");
+    // A sandbox may not allow pages to be moved.
+    assert_eq!(succeed(preloaded(&program).arg("refused")), "fine\n");
+}
+
+#[test]
+fn foreign_mappings_in_the_way() {
+    let program = compile("in_the_way.c", &["-rdynamic"]);
+    assert_eq!(succeed(&mut preloaded(&program)), "39 obstacles\n");
+}
+
+/// Where the kernel places mappings from the bottom up, they must not get into the window.
+#[test]
+fn mappings_from_the_bottom_up() {
+    let upwards = |command: &[&str]| {
+        let mut setarch = Command::new("setarch");
+        setarch.arg("--addr-compat-layout").args(command).env("LD_PRELOAD", library());
+        setarch
+    };
+    if !upwards(&["true"]).status().is_ok_and(|status| status.success()) {
+        return; // not allowed in some containers
+    }
+    let script = "import mmap
+kept = [mmap.mmap(-1, 1 << 20) for _ in range(300)]
+print(len([bytes(1000 + i % 3000) for i in range(100000)]))";
+    assert_eq!(succeed(&mut upwards(&["python3", "-c", script])), "100000\n");
+}
+
+#[test]
 fn misuse_is_told_and_ends_the_program() {
     let program = compile("misuse.c", &[]);
     for (what, message) in [

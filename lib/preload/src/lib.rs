@@ -15,6 +15,7 @@ mod life;
 mod loader;
 mod malloc;
 mod mi;
+mod mi_arenas;
 mod mi_heaps;
 mod mi_posix;
 mod mi_process;

@@ -8,7 +8,8 @@
 //!
 //! Option `allow_thp`: 0 = never (also where the system's default is always), 1 = as above, 2 = from the first page on.
 
-use super::window::{FIRST, address_of};
+use super::layout::FIRST;
+use super::window::address_of;
 use super::{SLICE, SLICE_SHIFT};
 use crate::options::{self, Name};
 use crate::os;
@@ -50,4 +51,9 @@ pub(super) fn grown(end: usize, slices: usize, mapped: usize) {
     if slices < SPARSE {
         os::advise_huge(address_of(start), (end - start) * SLICE, true);
     }
+}
+
+/// What is below slice `start` is not to be offered any more: somebody else's memory is there. Lock held.
+pub(super) fn skip_to(start: usize) {
+    DECIDED.store(DECIDED.load(Relaxed).max(start.next_multiple_of(REGION)), Relaxed);
 }

@@ -1,32 +1,52 @@
-//! Address space: one window of 128 GiB, cut into slices of 64 KiB, mapped from the bottom as needed.
+//! Address space: one window of 1 TiB, cut into slices of 64 KiB, mapped from the bottom as needed.
 //!
 //! ```text
-//! base                4 MiB                       FIRST × 64 KiB                  128 GiB
+//! base                40 MiB                      FIRST × 64 KiB (11 GiB)         1 TiB
 //!  | class map         | slice metadata            | slices ...        (unmapped)   |
 //!  | u16 per slice     | one `Slice` per slice     | slabs, spans, free spans       |
 //! ```
+//!
+//! Memory that the program hands over lies elsewhere and has indices behind those of the window ([`alias`]).
 //!
 //! Nothing is reserved: a reservation would count against `RLIMIT_AS`. The metadata lies apart from the memory it
 //! describes, so that memory given to the program is never written by the allocator.
 //!
 //! One base register serves the class map and the slices: `free` needs one load to know the class of any pointer.
 
+mod alias;
+mod arenas;
+mod bins;
+mod counts;
 mod fence;
+mod foreign;
 mod huge;
+mod layout;
+mod pool;
+mod reserve;
 mod slice;
 mod spans;
 mod window;
 
+pub(crate) use arenas::{Arena, Nature, all as arenas, is_plain, numbered};
+pub(crate) use counts::{counts, note_discard};
 pub(crate) use fence::fence;
+pub(crate) use layout::{INDICES, SLICES};
+pub(crate) use pool::Pool;
+pub(crate) use reserve::{interleave, manage, reserve, reserve_at_start, reserve_huge};
 pub(crate) use slice::{BITMAP_WORDS, Kind, ListState, Slice};
+#[allow(unused_imports, reason = "for heaps with memory of their own")]
+pub(crate) use spans::allocate_in;
 #[cfg(test)]
 pub(crate) use spans::used_slices;
-pub(crate) use spans::{allocate, extend, free, is_busy_here, next_with_blocks, repair, reuse, walk};
-pub(crate) use window::{address_of, class_entry, initialise, is_described, is_initialised, slice, slice_index};
+pub(crate) use spans::{
+    allocate, extend, free, is_busy_here, next_with_blocks, pool_of, renew, repair, reuse, walk, with_room,
+};
+pub(crate) use window::{address_of, class_entry, index_of, initialise, is_initialised, is_ours, slice, slice_index};
 
 /// Log2 of [`SLICE`].
 pub(crate) const SLICE_SHIFT: usize = 16;
 /// Bytes of a slice: the unit in which address space is handed out.
 pub(crate) const SLICE: usize = 1 << SLICE_SHIFT;
-/// Slices in the window.
-pub(crate) const SLICES: usize = window::WINDOW >> SLICE_SHIFT;
+
+#[cfg(test)]
+mod tests;

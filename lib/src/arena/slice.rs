@@ -1,5 +1,6 @@
 //! What is known about a slice, apart from the slice itself.
 
+use super::Pool;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
 /// Bits for the smallest blocks: 64 KiB / 16 B.
@@ -22,6 +23,8 @@ pub(crate) enum Kind {
     Sampled = 3,
     /// Between the arena and an owner. Found in a forked child it is lost: one run per vanished thread.
     Transit = 4,
+    /// Somebody else's memory, or nobody's: see [`foreign`](super::foreign).
+    Foreign = 6,
     /// Blocks of one class in a zone: freed on the slow path.
     Zone = 5,
 }
@@ -33,8 +36,9 @@ impl Kind {
             1 => Kind::Slab,
             2 => Kind::Span,
             3 => Kind::Sampled,
+            4 => Kind::Transit,
             5 => Kind::Zone,
-            _ => Kind::Transit,
+            _ => Kind::Foreign,
         }
     }
 }
@@ -96,7 +100,11 @@ pub(crate) struct Slice {
     pub(crate) records: *mut u8,
     /// First slice of the run that this slice is in; kept up to date in slabs and at the start of spans.
     pub(crate) first: u32,
-    _pad2: u32,
+    /// Arenas whose memory has to be made usable: this slice is.
+    pub(super) committed: bool,
+    _pad: u8,
+    /// First slice of a run: the pool that the run belongs to.
+    pub(super) pool: Pool,
     /// One bit per block, set = free. The truth about the slab. Spans keep their sample record here.
     pub(crate) bitmap: [AtomicU64; BITMAP_WORDS],
 }

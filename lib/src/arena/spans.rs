@@ -5,21 +5,21 @@
 //! split: the rear heads, then the store that shortens the front; merge: the store of the merged head, then the inner
 //! heads are cleared; growth: the head, then `END`.
 
-use super::window::{FIRST, address_of, map_to, mapped, slice};
-use super::{Kind, SLICE, Slice, huge};
-use crate::os::lock::Lock;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
+use super::arenas;
+use super::bins::{self, find_for, link, unlink};
+use super::layout::FIRST;
+use super::window::{address_of, end_of_mapped, map_behind, map_to, settle, slice};
+use super::{Kind, Pool, SLICE, SLICES, foreign, huge};
+use crate::options::{self, Name};
+use crate::os::{self, Refusal, lock::Lock};
+use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
-/// Bins for lengths 1 ..= EXACT; bin 0 holds longer runs.
-const EXACT: usize = 64;
-/// Longer runs looked at for the best fit.
-const LOOKS: usize = 200;
+/// How many times its own length a growing run is offered.
+const ROOM: usize = 4;
 
 static LOCK: Lock = Lock::new();
 /// Slices below have a head.
 static END: AtomicUsize = AtomicUsize::new(FIRST);
-/// First run of each bin, 0 = none. `LOCK`.
-static BINS: [AtomicU32; EXACT + 1] = [const { AtomicU32::new(0) }; EXACT + 1];
 
 /// True while this thread is inside the arena: a signal handler that allocates must not wait for itself.
 pub(crate) fn is_busy_here() -> bool {
@@ -28,18 +28,88 @@ pub(crate) fn is_busy_here() -> bool {
 
 /// `slices` slices whose address is a multiple of `alignment` slices, in transit; `None` = no memory.
 pub(crate) fn allocate(slices: usize, alignment: usize) -> Option<usize> {
+    allocate_in(Pool::COMMON, slices, alignment)
+}
+
+/// [`allocate`] from the slices of one pool. [`free`] and [`extend`] find the pool from the run.
+pub(crate) fn allocate_in(pool: Pool, slices: usize, alignment: usize) -> Option<usize> {
     LOCK.lock();
     // SAFETY: the lock is held.
-    let run = unsafe { allocate_locked(slices, alignment) };
+    let run = unsafe {
+        let mut found = find_for(pool, slices, alignment);
+        if found.is_none() && pool == Pool::COMMON {
+            found = arenas::open(slices).find_map(|pool| find_for(pool, slices, alignment));
+            if found.is_none() && may_grow() {
+                found = grow(slices, alignment);
+            }
+        }
+        found.map(|run| cut(run, slices, alignment))
+    };
+    LOCK.unlock();
+    run.filter(|&run| pool_of(run) == Pool::COMMON || usable(run))
+}
+
+/// Whether the program wants arenas only.
+fn may_grow() -> bool {
+    options::get(Name::DisallowOsAlloc) == 0
+}
+
+/// Have a run of an arena made usable, or give it back.
+#[cold]
+fn usable(run: usize) -> bool {
+    let committed = arenas::commit(run);
+    if !committed {
+        free(run, false);
+    }
+    committed
+}
+
+/// A run that is going to be extended, with free slices behind it. `None`: there is none to be had without growing.
+pub(crate) fn with_room(slices: usize, alignment: usize) -> Option<usize> {
+    LOCK.lock();
+    // SAFETY: the lock is held.
+    let run = unsafe {
+        let roomy = find_for(Pool::COMMON, slices.saturating_mul(ROOM), alignment);
+        roomy.map(|run| cut(run, slices, alignment))
+    };
     LOCK.unlock();
     run
+}
+
+/// [`allocate`], but from no arena.
+pub(super) fn allocate_in_window(slices: usize, alignment: usize) -> Option<usize> {
+    LOCK.lock();
+    // SAFETY: the lock is held.
+    let run = unsafe {
+        let run = find_for(Pool::COMMON, slices, alignment).or_else(|| grow(slices, alignment));
+        run.map(|run| cut(run, slices, alignment))
+    };
+    LOCK.unlock();
+    run
+}
+
+/// The pool that a run belongs to.
+pub(crate) fn pool_of(run: usize) -> Pool {
+    // SAFETY: the caller has the run, so its metadata is there; a run never changes its pool.
+    unsafe { (*slice(run)).pool }
+}
+
+/// Make a run in transit the memory of a pool of its own.
+pub(super) fn found(run: usize, pool: Pool) {
+    LOCK.lock();
+    // SAFETY: the lock is held and the caller owns the run.
+    unsafe {
+        (*slice(run)).pool = pool;
+        release(run, (*slice(run)).length(), (*slice(run)).clean);
+    }
+    LOCK.unlock();
 }
 
 /// [`allocate`], but only what is there: the arena does not grow.
 pub(crate) fn reuse(slices: usize, alignment: usize) -> Option<usize> {
     LOCK.lock();
     // SAFETY: the lock is held.
-    let run = unsafe { find(slices + alignment - 1).map(|run| take(run, slices, alignment)) };
+    let run = unsafe { find_for(Pool::COMMON, slices, alignment).map(|run| cut(run, slices, alignment)) };
     LOCK.unlock();
     run
 }
@@ -54,6 +124,9 @@ pub(crate) fn free(index: usize, clean: bool) {
 
 /// Make a run of the caller's longer, to `slices` slices, if what follows it is free. False: it is as it was.
 pub(crate) unsafe fn extend(run: usize, slices: usize) -> bool {
+    if !arenas::is_extensible(run) {
+        return false;
+    }
     LOCK.lock();
     // SAFETY: the lock is held, and the run is the caller's.
     let extended = unsafe { extend_locked(run, slices) };
@@ -65,24 +138,26 @@ unsafe fn extend_locked(run: usize, slices: usize) -> bool {
     // SAFETY: the lock is held.
     unsafe {
         let Some((kind, length)) = (*slice(run)).run() else { return false };
-        let (after, end) = (run + length, END.load(Relaxed));
+        debug_assert!(slices > length);
+        let (after, end, pool) = (run + length, END.load(Relaxed), pool_of(run));
         let mut free = 0;
-        if after < end {
+        if has_head(after) {
             match (*slice(after)).run() {
-                Some((Kind::Free, n)) => free = n,
+                Some((Kind::Free, n)) if pool_of(after) == pool => free = n,
                 _ => return false,
             }
         }
         if slices > length + free {
             // Only at the end of the window can more be had.
-            if after + free != end || !map_to(run + slices) {
+            if pool != Pool::COMMON || after + free != end || !may_grow() || map_to(run + slices).is_err() {
                 return false;
             }
-            huge::grown(run + slices, slices, mapped());
+            huge::grown(run + slices, slices, end_of_mapped());
         }
         if free != 0 {
             unlink(after, free);
             if length + free > slices {
+                (*slice(run + slices)).pool = pool;
                 release(run + slices, length + free - slices, (*slice(after)).clean);
             }
         }
@@ -92,36 +167,28 @@ unsafe fn extend_locked(run: usize, slices: usize) -> bool {
             (*slice(after)).clear_run();
         }
         compiler_fence(SeqCst);
-        END.store(end.max(run + slices), Release);
+        if run + slices > end && run < SLICES {
+            END.store(run + slices, Release);
+        }
         true
     }
 }
 
-unsafe fn allocate_locked(slices: usize, alignment: usize) -> Option<usize> {
-    // SAFETY: the lock is held; every index is the head of a run.
+/// Take a part of a free run that is large enough.
+unsafe fn cut(run: usize, slices: usize, alignment: usize) -> usize {
+    // SAFETY: the lock is held; `run` is the head of a free run.
     unsafe {
-        let run = match find(slices + alignment - 1) {
-            Some(run) => run,
-            None => grow(slices, alignment)?,
-        };
-        Some(take(run, slices, alignment))
-    }
-}
-
-/// Cut a run of `slices` out of a free one that is long enough.
-unsafe fn take(run: usize, slices: usize, alignment: usize) -> usize {
-    // SAFETY: the lock is held; every index is the head of a run.
-    unsafe {
-        let length = (*slice(run)).length();
+        let (length, pool, clean) = ((*slice(run)).length(), pool_of(run), (*slice(run)).clean);
         unlink(run, length);
-        let clean = (*slice(run)).clean;
         let front = slices_to_alignment(run, alignment);
         let rear = length - front - slices;
         // Later heads first: the store that shortens the first one makes them visible to a walk.
         if rear > 0 {
+            (*slice(run + front + slices)).pool = pool;
             release(run + front + slices, rear, clean);
         }
         (*slice(run + front)).clean = clean;
+        (*slice(run + front)).pool = pool;
         (*slice(run + front)).set_run(Kind::Transit, slices);
         if front > 0 {
             release(run, front, clean);
@@ -130,29 +197,8 @@ unsafe fn take(run: usize, slices: usize, alignment: usize) -> usize {
     }
 }
 
-/// The best fitting free run of at least `need` slices.
-unsafe fn find(need: usize) -> Option<usize> {
-    if let Some(bin) = (need..=EXACT).find(|&n| BINS[n].load(Relaxed) != 0) {
-        return Some(BINS[bin].load(Relaxed) as usize);
-    }
-    let mut best: Option<(usize, usize)> = None;
-    let mut run = BINS[0].load(Relaxed) as usize;
-    for _ in 0..LOOKS {
-        if run == 0 {
-            break;
-        }
-        // SAFETY: runs in bins are heads of free runs.
-        let (length, next) = unsafe { ((*slice(run)).length(), (*slice(run)).next as usize) };
-        if length >= need && best.is_none_or(|(least, _)| length < least) {
-            best = Some((length, run));
-        }
-        run = next;
-    }
-    best.map(|(_, run)| run)
-}
-
 /// Slices from `run` to the next one whose address is a multiple of `alignment` slices.
-fn slices_to_alignment(run: usize, alignment: usize) -> usize {
+pub(super) fn slices_to_alignment(run: usize, alignment: usize) -> usize {
     let address = address_of(run);
     (address.next_multiple_of(alignment * SLICE) - address) / SLICE
 }
@@ -162,25 +208,63 @@ unsafe fn grow(slices: usize, alignment: usize) -> Option<usize> {
     let end = END.load(Relaxed);
     // SAFETY: the lock is held; new slices are known to nobody else.
     unsafe {
-        let start = free_run_before(end).unwrap_or(end);
+        let start = free_run_before(end, Pool::COMMON).unwrap_or(end);
         let need = start.checked_add(slices_to_alignment(start, alignment))?.checked_add(slices)?;
         if need <= end {
             return Some(start); // the last run is just right, though `find` could not know
         }
-        if !map_to(need) {
-            return None;
+        match map_to(need) {
+            Ok(()) => {}
+            Err(Refusal::Taken) => return grow_behind(slices, alignment),
+            Err(Refusal::NoMemory) => return None,
         }
-        huge::grown(need, slices, mapped());
-        (*slice(end)).set_run(Kind::Transit, need - end);
-        compiler_fence(SeqCst);
-        END.store(need, Release);
-        free_locked(end, true);
+        huge::grown(need, slices, end_of_mapped());
+        append(end, need);
         Some(start)
     }
 }
 
-/// The free run that ends where `run` starts.
-unsafe fn free_run_before(run: usize) -> Option<usize> {
+/// The same, where somebody has a mapping at the end of the window.
+#[cold]
+unsafe fn grow_behind(slices: usize, alignment: usize) -> Option<usize> {
+    let end = END.load(Relaxed);
+    // SAFETY: as in `grow`.
+    unsafe {
+        let length = slices.checked_add(alignment - 1)?;
+        let (foreign, start) = map_behind(length)?;
+        huge::skip_to(start);
+        if foreign > end {
+            append(end, foreign);
+        }
+        (*slice(start)).pool = Pool::COMMON;
+        (*slice(start)).set_run(Kind::Transit, length);
+        compiler_fence(SeqCst);
+        END.store(start + length, Release); // the foreign run has its head already
+        settle();
+        free_locked(start, true);
+        Some(start)
+    }
+}
+
+/// Slices from the end of the window to `end` become a free run.
+unsafe fn append(run: usize, end: usize) {
+    // SAFETY: the lock is held, the slices are mapped, and nobody knows them.
+    unsafe {
+        (*slice(run)).pool = Pool::COMMON;
+        (*slice(run)).set_run(Kind::Transit, end - run);
+        compiler_fence(SeqCst);
+        END.store(end, Release);
+        free_locked(run, true);
+    }
+}
+
+/// Whether a run may begin here: not beyond the end of the window. Outside it there is a slice without a head behind each range.
+fn has_head(index: usize) -> bool {
+    index < END.load(Relaxed) || index >= SLICES
+}
+
+/// The free run of the pool that ends where `run` starts.
+unsafe fn free_run_before(run: usize, pool: Pool) -> Option<usize> {
     if run == FIRST {
         return None;
     }
@@ -188,12 +272,13 @@ unsafe fn free_run_before(run: usize) -> Option<usize> {
     unsafe {
         let before = (*slice(run - 1)).back as usize;
         ((FIRST..run).contains(&before)
+            && pool_of(before) == pool
             && (*slice(before)).run().is_some_and(|(kind, n)| kind == Kind::Free && before + n == run))
         .then_some(before)
     }
 }
 
-/// Make a free run and put it into its bin.
+/// Make a free run and put it into its bin. Its head knows its pool.
 unsafe fn release(run: usize, length: usize, clean: bool) {
     // SAFETY: the caller holds the lock and owns these slices.
     unsafe {
@@ -206,17 +291,19 @@ unsafe fn release(run: usize, length: usize, clean: bool) {
 unsafe fn free_locked(mut run: usize, mut clean: bool) {
     // SAFETY: the lock is held; neighbours are looked at through heads and back pointers.
     unsafe {
-        let mut length = (*slice(run)).length();
+        let (mut length, pool) = ((*slice(run)).length(), pool_of(run));
         let mut inner = [0usize; 2];
         let after = run + length;
-        if after < END.load(Relaxed) && (*slice(after)).run().is_some_and(|(kind, _)| kind == Kind::Free) {
+        let is_free =
+            |run: usize| pool_of(run) == pool && (*slice(run)).run().is_some_and(|(kind, _)| kind == Kind::Free);
+        if has_head(after) && is_free(after) {
             let more = (*slice(after)).length();
             unlink(after, more);
             clean &= (*slice(after)).clean;
             length += more;
             inner[0] = after;
         }
-        if let Some(before) = free_run_before(run) {
+        if let Some(before) = free_run_before(run, pool) {
             let more = (*slice(before)).length();
             unlink(before, more);
             clean &= (*slice(before)).clean;
@@ -235,73 +322,108 @@ unsafe fn free_locked(mut run: usize, mut clean: bool) {
     }
 }
 
-fn bin_of(length: usize) -> &'static AtomicU32 {
-    &BINS[if length <= EXACT { length } else { 0 }]
-}
-
-unsafe fn link(run: usize, length: usize) {
-    let bin = bin_of(length);
-    // SAFETY: the lock is held; `run` is the head of a free run of this length.
-    unsafe {
-        let first = bin.load(Relaxed);
-        (*slice(run)).previous = 0;
-        (*slice(run)).next = first;
-        if first != 0 {
-            (*slice(first as usize)).previous = run as u32;
-        }
-        (*slice(run + length - 1)).back = run as u32;
-    }
-    bin.store(run as u32, Relaxed);
-}
-
-unsafe fn unlink(run: usize, length: usize) {
-    // SAFETY: the lock is held; `run` is in the bin of its length.
-    unsafe {
-        let Slice { next, previous, .. } = *slice(run);
-        if previous != 0 {
-            (*slice(previous as usize)).next = next;
-        } else {
-            bin_of(length).store(next, Relaxed);
-        }
-        if next != 0 {
-            (*slice(next as usize)).previous = previous;
-        }
-    }
-}
-
 /// The first run from `from` on that has blocks, and what `look` sees there before it can be handed out again. `None`: there is none.
 pub(crate) fn next_with_blocks<T>(from: usize, look: impl FnOnce(usize, Kind) -> T) -> Option<(usize, usize, T)> {
     if LOCK.held_by_me() {
         return None;
     }
     LOCK.lock();
-    let mut index = from.max(FIRST);
-    let mut found = None;
-    while index < END.load(Relaxed) {
-        // SAFETY: slices below END have metadata. The end of the run before may be inside a free one by now.
+    let window = first_with_blocks(from.max(FIRST), END.load(Relaxed));
+    let found = window.or_else(|| {
+        let ranges = arenas::all().filter(|arena| arena.is_outside()).map(|arena| arena.range());
+        ranges
+            .filter(|&(first, slices)| from < first + slices)
+            .find_map(|(first, slices)| first_with_blocks(from.max(first), first + slices))
+    });
+    let found = found.map(|(index, length, kind)| (index, length, look(index, kind)));
+    LOCK.unlock();
+    found
+}
+
+fn first_with_blocks(mut index: usize, end: usize) -> Option<(usize, usize, Kind)> {
+    while index < end {
+        // SAFETY: slices below the end of a range have metadata. The end of the run before may be inside a free one by now.
         match unsafe { (*slice(index)).run() } {
             Some((kind @ (Kind::Slab | Kind::Zone | Kind::Span | Kind::Sampled), length)) => {
-                found = Some((index, length, look(index, kind)));
-                break;
+                return Some((index, length, kind));
             }
             Some((_, length)) => index += length,
             None => index += 1,
         }
     }
-    LOCK.unlock();
-    found
+    None
 }
 
-/// Every run from the first to the last, as it is at this moment.
+/// Every run from the first to the last, as it is at this moment; then those outside the window.
 pub(crate) fn walk(mut visit: impl FnMut(usize, Kind)) {
-    let end = END.load(Acquire);
-    let mut run = FIRST;
+    walk_range(FIRST, END.load(Acquire), &mut visit);
+    for arena in arenas::all().filter(|arena| arena.is_outside()) {
+        let (first, slices) = arena.range();
+        walk_range(first, first + slices, &mut visit);
+    }
+}
+
+fn walk_range(mut run: usize, end: usize, visit: &mut impl FnMut(usize, Kind)) {
     while run < end {
-        // SAFETY: slices below END have metadata.
+        // SAFETY: these slices have metadata.
         let Some((kind, length)) = (unsafe { (*slice(run)).run() }) else { break };
         visit(run, kind);
         run += length;
     }
+}
+
+/// Slices in free runs between two heads.
+pub(super) fn free_slices(first: usize, end: usize) -> usize {
+    let mut sum = 0;
+    LOCK.lock();
+    walk_range(first, end, &mut |run, kind| {
+        if kind == Kind::Free {
+            // SAFETY: the lock is held, and this is the head of a run.
+            sum += unsafe { (*slice(run)).length() };
+        }
+    });
+    LOCK.unlock();
+    sum
+}
+
+/// Slices that are mapped and have never been in a run.
+pub(super) fn unused_slices() -> usize {
+    end_of_mapped().saturating_sub(END.load(Acquire))
+}
+
+/// Put a fresh mapping in the place of a run in transit, which becomes one with those around it. False: the kernel refuses.
+pub(crate) fn renew(run: usize) -> bool {
+    // SAFETY: the run is the caller's.
+    let end = run + unsafe { (*slice(run)).length() };
+    renew_slices(run, end)
+}
+
+fn renew_slices(start: usize, end: usize) -> bool {
+    let done = os::renew(address_of(start) as *mut u8, (end - start) * SLICE);
+    if done {
+        huge::mapped(start, end);
+    }
+    done
+}
+
+/// Make a run in transit shorter, to `slices` slices (all of it if there are none), and map what is cut off afresh.
+pub(super) fn give_back_rear(run: usize, slices: usize) {
+    // SAFETY: the run is the caller's.
+    let length = unsafe { (*slice(run)).length() };
+    if slices == length || !renew_slices(run + slices, run + length) {
+        return;
+    }
+    LOCK.lock();
+    // SAFETY: the lock is held. The rear head first.
+    unsafe {
+        (*slice(run + slices)).pool = pool_of(run);
+        (*slice(run + slices)).set_run(Kind::Transit, length - slices);
+        if slices != 0 {
+            (*slice(run)).set_run(Kind::Transit, slices);
+        }
+        free_locked(run + slices, true);
+    }
+    LOCK.unlock();
 }
 
 /// In a forked child: rebuild what a vanished thread was changing. The process has one thread.
@@ -309,24 +431,32 @@ pub(crate) fn repair() {
     if !LOCK.held_by_vanished() {
         return;
     }
-    for bin in &BINS {
-        bin.store(0, Relaxed);
-    }
+    bins::forget();
+    foreign::forget();
+    arenas::repair();
     let unsure = super::window::repair();
     // A run may have been made longer just now, over a head that is now inside it, or over the end.
-    walk(|run, _| {
+    walk(|run, kind| {
         // SAFETY: one thread; slices below the end of a run have metadata.
         unsafe {
             let end = run + (*slice(run)).length();
-            (run + 1..end).for_each(|inner| (*slice(inner)).clear_run());
-            END.store(END.load(Relaxed).max(end), Relaxed);
+            if kind == Kind::Foreign {
+                foreign::add(run, end - run);
+            } else {
+                (run + 1..end)
+                    .filter(|&inner| (*slice(inner)).run().is_some())
+                    .for_each(|inner| (*slice(inner)).clear_run());
+            }
+            if run < SLICES {
+                END.store(END.load(Relaxed).max(end), Relaxed);
+            }
         }
     });
-    // Whether those slices are mapped cannot be told: they are given up, at most 16 MiB of address space and no memory.
+    // Whether those slices are mapped, and by whom, cannot be told: they are given up, which costs address space and no memory.
     let end = END.load(Relaxed);
     if unsure > end {
-        // SAFETY: one thread. The first of them has metadata: that is made before memory is mapped.
-        unsafe { (*slice(end)).set_run(Kind::Transit, unsure - end) };
+        // The first of them has metadata: that is made before memory is mapped.
+        foreign::add(end, unsure - end);
         END.store(unsure, Relaxed);
     }
     walk(|run, kind| {

@@ -1,6 +1,7 @@
 //! `malloc`: two fast paths and the slow one.
 
 use super::classes::{SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
+use super::grow::{self, GROWN_TO_SPAN};
 use super::interval::Drawn;
 use super::magazine::{ClassState, MAGAZINE_SHIFT};
 use super::{Heap, child, emergency, guarded, home, interval, refill, release, sampled, span, thread, zone};
@@ -361,17 +362,28 @@ pub(crate) unsafe fn reallocate_aligned(block: *mut u8, size: usize, alignment: 
             libc::set_errno(libc::EINVAL); // no block: what it holds cannot be kept
             return core::ptr::null_mut();
         }
-        let fits = size <= usable && size >= usable / 2 && size != 0;
         if zone::is_own(block)
             && is_aligned(block, alignment)
-            && (fits || (size > usable && usable > SLAB_MAX && span::extend(block, size)))
+            && (release::stays(block, usable, size) || (size > usable && grow::extend(block, size)))
         {
             release::resized(block, size);
             return block;
         }
+        move_to(block, usable, usable, size, alignment)
+    }
+}
+
+/// A block in place of another, of which only the first `used` bytes matter.
+#[inline(always)]
+unsafe fn move_to(block: *mut u8, usable: usize, used: usize, size: usize, alignment: usize) -> *mut u8 {
+    // SAFETY: the caller owns the block, which has the used bytes; the new one has `size` bytes.
+    unsafe {
+        if size > usable && size >= GROWN_TO_SPAN {
+            return grow::grow(block, used, size, alignment);
+        }
         let moved = allocate_aligned(size, alignment);
         if !moved.is_null() {
-            moved.copy_from_nonoverlapping(block, size.min(usable));
+            moved.copy_from_nonoverlapping(block, size.min(used));
             release::release(block);
         }
         moved
@@ -397,15 +409,8 @@ unsafe fn reallocate_ordinary(block: *mut u8, usable: usize, used: usize, size: 
     if stays && zone::main_is_current() {
         return block;
     }
-    // SAFETY: the caller owns the block, which has the used bytes; the new one has `size` bytes.
-    unsafe {
-        let moved = allocate_aligned(size, alignment);
-        if !moved.is_null() {
-            moved.copy_from_nonoverlapping(block, size.min(used));
-            release::release(block);
-        }
-        moved
-    }
+    // SAFETY: the caller's promise.
+    unsafe { move_to(block, usable, used, size, alignment) }
 }
 
 /// Without a division: the alignment is a power of two, which the compiler does not know.

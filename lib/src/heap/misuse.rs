@@ -9,7 +9,7 @@
 use super::classes::class_size;
 use super::magazine::MAGAZINE_SHIFT;
 use super::{release, span};
-use crate::arena::{Kind, SLICES, address_of, class_entry, is_described, slice, slice_index};
+use crate::arena::{Kind, address_of, class_entry, index_of, is_ours, slice};
 use crate::os::{self, libc};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -128,15 +128,15 @@ impl Misuse {
 
 /// What lies at an address. Nobody holds a block there, so it is only a hint.
 fn describe_place(block: usize, line: &mut Line) -> core::fmt::Result {
-    let index = slice_index(block);
-    if index >= SLICES || !is_described(index) {
+    let index = index_of(block);
+    if !is_ours(index) {
         return line.write_str("not memory of this allocator");
     }
     // SAFETY: described slices have a class map entry and metadata.
     unsafe {
         let class = class_entry(index).read() as usize >> MAGAZINE_SHIFT;
         let first = (*slice(index)).first as usize;
-        if class != 0 && first <= index && is_described(first) {
+        if class != 0 && first <= index && is_ours(first) {
             let (size, slab) = (class_size(class), address_of(first));
             let inside = (block - slab) % size;
             if inside != 0 {

@@ -29,6 +29,7 @@ pub(crate) mod allocate;
 pub(crate) mod classes;
 mod emergency;
 pub(crate) mod events;
+pub(crate) mod grow;
 pub(crate) mod guarded;
 mod home;
 pub(crate) mod interval;
@@ -47,7 +48,7 @@ pub(crate) mod thread;
 pub(crate) mod zone;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::os::{self, child, lock::Lock};
 use classes::{CLASSES, SLOTS, largest_capacity};

@@ -4,7 +4,7 @@ use super::classes::LARGEST_CAPACITY;
 use super::magazine::{ClassState, Magazine};
 use super::misuse::{self, Misuse};
 use super::{Heap, emergency, home, interval, secure, slab};
-use crate::arena::{slice, slice_index};
+use crate::arena::{index_of, slice};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::*;
 
@@ -97,7 +97,7 @@ unsafe fn put_at_home(home: *mut Heap, held: *mut Heap, blocks: *const usize, co
         unsafe {
             let block = *blocks.add(i);
             if !slab.begins_with(block) {
-                let member = slice(slice_index(block));
+                let member = slice(index_of(block));
                 if !core::ptr::eq((*member).owner.load(Relaxed), home.cast()) {
                     *rest.add(left) = block;
                     left += 1;
@@ -120,7 +120,7 @@ unsafe fn defer_those_at_home(home: *mut Heap, blocks: *const usize, count: usiz
         // SAFETY: as in `put_at_home`.
         unsafe {
             let block = *blocks.add(i);
-            if core::ptr::eq((*slice(slice_index(block))).owner.load(Relaxed), home.cast()) {
+            if core::ptr::eq((*slice(index_of(block))).owner.load(Relaxed), home.cast()) {
                 emergency::defer(block as *mut u8);
             } else {
                 *rest.add(left) = block;
@@ -139,7 +139,7 @@ unsafe fn defer_those_at_home(home: *mut Heap, blocks: *const usize, count: usiz
 pub(super) unsafe fn put_foreign(blocks: *mut usize, count: usize) -> usize {
     // SAFETY: as in `put_at_home`.
     unsafe {
-        let home = (*slice(slice_index(*blocks))).owner.load(Acquire).cast::<Heap>();
+        let home = (*slice(index_of(*blocks))).owner.load(Acquire).cast::<Heap>();
         if home.is_null() {
             misuse::note(Misuse::Double, *blocks);
             core::ptr::copy(blocks.add(1), blocks, count - 1);

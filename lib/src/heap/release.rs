@@ -4,7 +4,7 @@ use super::classes::class_size;
 use super::magazine::MAGAZINE_SHIFT;
 use super::misuse::{self, Misuse};
 use super::{Heap, child, emergency, home, interval, refill, sampled, secure, span, thread, zone};
-use crate::arena::{self, Kind, SLICES, class_entry, slice, slice_index};
+use crate::arena::{self, INDICES, Kind, SLICES, class_entry, index_of, slice, slice_index};
 use crate::os::libc;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -33,10 +33,26 @@ pub(crate) fn release_foreign(block: *mut u8) {
     if block.is_null() || emergency::owns(block) || !thread::is_initialised() {
         return;
     }
+    let index = index_of(block as usize);
+    if (SLICES..INDICES).contains(&index) {
+        return release_outside(block, index);
+    }
     let errno = libc::errno();
     // SAFETY: not ours, so the C library's: programs mix them when a library was bound to it directly.
     unsafe { libc::__libc_free(block) };
     libc::set_errno(errno);
+}
+
+/// A block of ours that is not in the window.
+fn release_outside(block: *mut u8, index: usize) {
+    let heap = thread::current();
+    // SAFETY: as in `release`.
+    unsafe {
+        let offset = *class_entry(index) as usize;
+        if !Heap::magazine_at(heap, offset).push(block) {
+            release_slow(heap, block, offset, index);
+        }
+    }
 }
 
 /// The push failed: a full stack, no heap yet, or a special block.
@@ -92,7 +108,7 @@ pub(super) unsafe fn make_room(heap: *mut Heap, class: usize) {
 }
 
 unsafe fn release_special(index: usize, block: *mut u8) {
-    if !arena::is_described(index) {
+    if !arena::is_ours(index) {
         return release_foreign(block); // where the window is not ours yet
     }
     // SAFETY: the slice has metadata if it was ever handed out; a run that is neither kind is not a block.
@@ -113,13 +129,13 @@ unsafe fn release_special(index: usize, block: *mut u8) {
 
 /// Kind and first slice of the run that a slice is in, as far as blocks have ever been there.
 pub(super) fn run_of(index: usize) -> Option<(Kind, usize)> {
-    if !arena::is_described(index) {
+    if !arena::is_ours(index) {
         return None;
     }
     // SAFETY: described slices have metadata.
     unsafe {
         let first = (*slice(index)).first as usize;
-        (arena::is_described(first) && first <= index).then_some(())?;
+        (arena::is_ours(first) && first <= index).then_some(())?;
         let (kind, length) = (*slice(first)).run()?;
         (index - first < length).then_some((kind, first))
     }
@@ -142,17 +158,17 @@ pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
     if block.is_null() {
         return 0;
     }
-    let index = slice_index(block as usize);
+    let index = index_of(block as usize);
     // SAFETY: H2: the caller holds the block; what is not in our part of the window is foreign.
     unsafe {
-        if index >= SLICES {
+        if index >= INDICES {
             return usable_size_foreign(block);
         }
         let offset = *class_entry(index) as usize;
         if offset != 0 {
             return class_size(offset >> MAGAZINE_SHIFT);
         }
-        if !arena::is_described(index) {
+        if !arena::is_ours(index) {
             return usable_size_foreign(block);
         }
         match run_of(index) {
@@ -164,6 +180,14 @@ pub(crate) unsafe fn usable_size(block: *const u8) -> usize {
             }
         }
     }
+}
+
+/// Whether `realloc` to this size leaves a block of this usable size where it is, without making it larger: it has room, and would
+/// not be less than half used.
+#[inline(always)]
+pub(crate) unsafe fn stays(block: *mut u8, usable: usize, size: usize) -> bool {
+    // SAFETY: the caller owns the block.
+    size != 0 && size <= usable && (size >= usable / 2 || unsafe { span::is_growing(block, size) })
 }
 
 #[cold]
@@ -187,9 +211,9 @@ unsafe fn usable_size_foreign(block: *const u8) -> usize {
 }
 
 /// A block keeps its place but has another requested size: tell its record, if it was sampled.
-pub(super) unsafe fn resized(block: *mut u8, size: usize) {
-    let index = slice_index(block as usize);
-    if index >= SLICES {
+pub(crate) unsafe fn resized(block: *mut u8, size: usize) {
+    let index = index_of(block as usize);
+    if index >= INDICES {
         return;
     }
     // SAFETY: H2: the caller holds the block.
@@ -198,7 +222,10 @@ pub(super) unsafe fn resized(block: *mut u8, size: usize) {
             return;
         }
         match run_of(index) {
-            Some((Kind::Span, first)) => sampled::resize(span::record(first), size),
+            Some((Kind::Span, first)) => {
+                span::asked(first).write(size);
+                sampled::resize(span::record(first), size);
+            }
             Some((Kind::Sampled, first)) => {
                 sampled::record_of(first, block).into_iter().for_each(|record| sampled::resize(record, size))
             }

@@ -2,12 +2,14 @@
 
 use super::misuse::{self, Misuse};
 use super::sampled::{self, Record};
-use super::{Heap, allocate, child, emergency, guarded, interval, release, secure, slab, statistics, thread, zone};
-use crate::arena::{self, Kind, SLICE, address_of, class_entry, slice, slice_index};
+use super::{
+    Heap, allocate, child, emergency, grow, guarded, interval, release, secure, slab, statistics, thread, zone,
+};
+use crate::arena::{self, Kind, SLICE, address_of, class_entry, index_of, slice};
 use crate::os;
 
 /// Spans of this size go back to the operating system when they are freed, in bytes.
-const RETURNED_AT_ONCE: usize = 32 << 20;
+pub(super) const RETURNED_AT_ONCE: usize = 32 << 20;
 
 /// A block of at least `size` bytes whose address is a multiple of `alignment` (a power of two) and of 64 KiB.
 pub(crate) fn allocate(size: usize, alignment: usize) -> *mut u8 {
@@ -19,8 +21,18 @@ pub(crate) fn allocate_after(lead: usize, size: usize, alignment: usize) -> *mut
     allocate_from(thread::current(), lead, size, alignment)
 }
 
+/// A block that is likely to grow: [`extend`](super::grow::extend) will find room.
+pub(super) fn allocate_growing(size: usize, alignment: usize) -> *mut u8 {
+    allocate_by(thread::current(), 0, size, alignment, true)
+}
+
 /// [`allocate_after`] from a particular heap: one of this thread's, or EMPTY.
 pub(super) fn allocate_from(heap: *mut Heap, lead: usize, size: usize, alignment: usize) -> *mut u8 {
+    allocate_by(heap, lead, size, alignment, false)
+}
+
+#[inline(always)]
+fn allocate_by(heap: *mut Heap, lead: usize, size: usize, alignment: usize, growing: bool) -> *mut u8 {
     if size > isize::MAX as usize {
         return allocate::too_large();
     }
@@ -39,10 +51,11 @@ pub(super) fn allocate_from(heap: *mut Heap, lead: usize, size: usize, alignment
     // SAFETY: the heap is leased by this thread; the run is in transit: ours alone.
     unsafe {
         let guarded = if lead == 0 { guarded::for_span(lease.heap, size, alignment) } else { None };
-        let Some((index, block)) = guarded.or_else(|| make(lead, size, alignment)) else {
+        let Some((index, block)) = guarded.or_else(|| make(lead, size, alignment, growing)) else {
             drop(lease);
             return allocate::out_of_memory();
         };
+        asked(index).write(size);
         zone::publish_span(lease.heap, index);
         let bytes = counted(index);
         statistics::span_allocated(bytes);
@@ -55,10 +68,12 @@ pub(super) fn allocate_from(heap: *mut Heap, lead: usize, size: usize, alignment
 }
 
 /// A run in transit for a block.
-unsafe fn make(lead: usize, size: usize, alignment: usize) -> Option<(usize, *mut u8)> {
+unsafe fn make(lead: usize, size: usize, alignment: usize, growing: bool) -> Option<(usize, *mut u8)> {
     let slices = (lead + size).div_ceil(SLICE).max(1);
     let guard = secure::guards_spans() as usize;
-    let index = slab::obtain(core::ptr::null_mut(), slices + guard, (alignment / SLICE).max(1))?;
+    let aligned = (alignment / SLICE).max(1);
+    let roomy = if growing && guard == 0 { arena::with_room(slices, aligned) } else { None };
+    let index = roomy.or_else(|| slab::obtain(core::ptr::null_mut(), slices + guard, aligned))?;
     // Without the guard, if the kernel has no more of them to give.
     let guarded = guard != 0 && os::forbid(address_of(index + slices), SLICE);
     // SAFETY: the run is in transit: ours alone.
@@ -78,12 +93,13 @@ pub(super) unsafe fn lay(index: usize, lead: usize, tail: usize) {
         record(index).write(Record::NONE);
         start(index).write(lead);
         self::tail(index).write(tail);
+        moved(index).write(0);
     }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn sample(heap: *mut Heap, index: usize, bytes: usize, requested: usize, epoch: u32) {
+pub(super) unsafe fn sample(heap: *mut Heap, index: usize, bytes: usize, requested: usize, epoch: u32) {
     // SAFETY: the heap is leased by this thread, and nobody else knows the span yet.
     unsafe {
         if interval::takes_span(heap, bytes, epoch) {
@@ -136,10 +152,15 @@ pub(super) unsafe fn give_back(index: usize) -> *mut u8 {
                 return parked; // the run is lost: others could not use it
             }
         }
+        if moved(index).read() != 0 {
+            grow::give_back_moved(index);
+            return parked;
+        }
         let mut clean = false;
-        if slices * SLICE >= RETURNED_AT_ONCE {
+        if slices * SLICE >= RETURNED_AT_ONCE && arena::is_plain(index) {
             // Memory of this size costs more to keep than to fault in again.
             clean = os::discard(run, slices * SLICE);
+            arena::note_discard(slices * SLICE);
         } else if secure::clears() {
             block.write_bytes(0, usable);
         }
@@ -181,42 +202,28 @@ pub(super) unsafe fn tail(index: usize) -> *mut usize {
     unsafe { start(index).add(1) }
 }
 
-/// Whether all bytes of a fresh block (of any kind) read zero.
-pub(super) unsafe fn reads_zero(block: *mut u8) -> bool {
-    let index = slice_index(block as usize);
-    // SAFETY: the caller has just got the block.
-    index < arena::SLICES && unsafe { (*slice(index)).kind() == Kind::Span && (*slice(index)).clean }
+/// Bytes that the program asked for last.
+pub(super) unsafe fn asked(index: usize) -> *mut usize {
+    // SAFETY: only an address is formed.
+    unsafe { start(index).add(2) }
 }
 
-/// Make a span larger where it is, if the memory behind it is free. Counted and sampled as a free and a new allocation are.
-pub(super) unsafe fn extend(block: *mut u8, size: usize) -> bool {
-    if size > isize::MAX as usize || arena::is_busy_here() || sampled::is_busy_here() {
-        return false;
-    }
-    let Some((Kind::Span, index)) = release::run_of(slice_index(block as usize)) else {
-        return false; // the C library's
-    };
-    let Some(lease) = thread::lease(thread::current()) else { return false };
+/// Bytes from its start that lie in pages from elsewhere: see [`grow`].
+pub(super) unsafe fn moved(index: usize) -> *mut usize {
+    // SAFETY: only an address is formed.
+    unsafe { start(index).add(3) }
+}
+
+/// Whether `size` is no less than half of what the program has asked for before, if the block is a span.
+pub(super) unsafe fn is_growing(block: *mut u8, size: usize) -> bool {
+    let run = release::run_of(index_of(block as usize));
     // SAFETY: the caller holds the block.
-    unsafe {
-        let before = (*slice(index)).length();
-        if tail(index).read() != 0 {
-            return false; // what is behind it is not to be used
-        }
-        let slices = (start(index).read() + size).div_ceil(SLICE);
-        if !arena::extend(index, slices) {
-            return false;
-        }
-        zone::span_resized(index, before * SLICE, slices * SLICE);
-        statistics::span_freed(before * SLICE);
-        statistics::span_allocated(slices * SLICE);
-        if (*record(index)).site != 0 {
-            sampled::forget(record(index));
-        }
-        let epoch = interval::epoch();
-        if interval::is_on(epoch) {
-            sample(lease.heap, index, slices * SLICE, size, epoch);
-        }
-        true
-    }
+    matches!(run, Some((Kind::Span, index)) if unsafe { asked(index).read() } / 2 <= size)
+}
+
+/// Whether all bytes of a fresh block (of any kind) read zero.
+pub(super) unsafe fn reads_zero(block: *mut u8) -> bool {
+    let index = index_of(block as usize);
+    // SAFETY: the caller has just got the block.
+    index < arena::INDICES && unsafe { (*slice(index)).kind() == Kind::Span && (*slice(index)).clean }
 }

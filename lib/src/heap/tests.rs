@@ -9,10 +9,11 @@ use crate::observe::profiler;
 use std::sync::{Mutex, MutexGuard, mpsc};
 use std::vec::Vec;
 
-/// Sampling and the exact counts concern the whole process: one test at a time.
+/// Sampling and the exact counts concern the whole process, and a thread takes the heap that the last one left: one test at a time,
+/// in whatever module, allocates from the heap.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-pub(super) fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 

@@ -3,7 +3,7 @@
 use super::output::Path;
 use super::settings::{self, Follow};
 use super::{dump, modules, profiler, unwind};
-use crate::os;
+use crate::{arena, os};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
@@ -39,6 +39,7 @@ pub fn module_unloaded() {
 
 /// Do what the environment asks for, as soon as it is known. Later calls do nothing.
 pub(crate) fn start() {
+    arena::reserve_at_start();
     if !os::environment_is_known() || READ.swap(true, AcqRel) {
         return;
     }

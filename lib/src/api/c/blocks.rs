@@ -1,11 +1,10 @@
 //! mimalloc's own allocation functions, where they differ from those of the C library.
 
 use super::failure::overflow;
-use super::placement::stays;
 use super::process::is_in_heap_region;
 use crate::arena::SLICE;
 use crate::heap::classes::{SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
-use crate::heap::{allocate, release};
+use crate::heap::{allocate, grow, release};
 
 /// `mi_realloc`: size 0 gives a block of the least size.
 ///
@@ -55,18 +54,20 @@ pub unsafe fn reallocf(block: *mut u8, size: usize) -> *mut u8 {
     }
 }
 
-/// `mi_expand`: the block itself if it has room for `size` bytes, else null. It never moves and is never freed.
+/// `mi_expand`: the block itself if it has room for `size` bytes, or can get it where it is; else null. It never moves and is never
+/// freed.
 ///
 /// # Safety
 /// As `realloc`.
 pub unsafe fn expand(block: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: the caller owns the block.
     unsafe {
-        if block.is_null() || size > release::usable_size(block) {
+        let usable = release::usable_size(block);
+        if size > usable && !grow::extend(block, size) {
             return core::ptr::null_mut();
         }
-        // In place, and the profiler hears of it.
-        if stays(block, size) { allocate::reallocate_aligned(block, size, 1) } else { block }
+        release::resized(block, size);
+        block
     }
 }
 

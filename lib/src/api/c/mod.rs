@@ -4,6 +4,7 @@
 //! and what of mimalloc's interface is not there (yet) in `docs/api.md`. All are thread-safe; none unwinds.
 
 mod aligned;
+mod arenas;
 mod blocks;
 mod failure;
 mod glibc;
@@ -24,6 +25,7 @@ mod visit;
 mod zeroing;
 
 pub use aligned::*;
+pub use arenas::*;
 pub use blocks::*;
 pub use failure::overflow;
 pub use glibc::*;

@@ -78,10 +78,9 @@ pub(super) unsafe fn change(block: *mut u8, size: usize, place: Place) -> *mut u
 }
 
 /// Whether `realloc` to this size leaves a block where it is, as the heap decides it.
-pub(super) unsafe fn stays(block: *mut u8, size: usize) -> bool {
+unsafe fn stays(block: *mut u8, size: usize) -> bool {
     // SAFETY: the caller owns the block.
-    let (usable, own) = unsafe { (release::usable_size(block), zone::is_own(block)) };
-    own && size != 0 && (usable / 2..=usable).contains(&size)
+    unsafe { zone::is_own(block) && release::stays(block, release::usable_size(block), size) }
 }
 
 /// Copy what fits and free the old block; nothing if there is no new one.
@@ -118,6 +117,7 @@ pub(super) unsafe fn change_zeroed(block: *mut u8, size: usize, place: Place) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::tests::alone;
 
     fn place(alignment: usize, offset: usize) -> Place {
         Place::new(alignment, offset).unwrap()
@@ -125,6 +125,7 @@ mod tests {
 
     #[test]
     fn zeroed_blocks_are_zero_to_their_end() {
+        let _alone = alone();
         for place in [Place::ANY, place(64, 0), place(4096, 8192), place(1 << 17, 0)] {
             for size in [0, 1, 17, 300, 1000, 5000, 300_000, 700_000] {
                 for _ in 0..20 {
@@ -143,6 +144,7 @@ mod tests {
 
     #[test]
     fn growth_is_zero_in_every_way() {
+        let _alone = alone();
         // SAFETY: the block is used within its usable size.
         unsafe {
             let mut block = core::ptr::null_mut();

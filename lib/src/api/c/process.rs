@@ -2,7 +2,7 @@
 
 use super::hooks;
 use super::text::{OutputFn, Text};
-use crate::arena::{is_described, slice_index};
+use crate::arena::{index_of, is_ours};
 use crate::heap::{allocate, release, steal};
 use crate::os;
 use core::ffi::c_void;
@@ -44,7 +44,7 @@ pub fn collect_reduce(_: usize) {
 
 /// `mi_is_in_heap_region`, `mi_check_owned`: whether an address lies in memory that blocks are made from.
 pub fn is_in_heap_region(address: *const u8) -> bool {
-    is_described(slice_index(address as usize))
+    is_ours(index_of(address as usize))
 }
 
 /// Bytes that the process has committed, at the most that any call saw.

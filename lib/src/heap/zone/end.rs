@@ -7,7 +7,7 @@ use super::guest::{DETACHED, of_zone, spare_one};
 use super::members::{link, unlink};
 use super::subprocess::{main_of, of};
 use super::{DELETED, DESTROYED, Heap, IDLE, IDLE_ZONES, IN_USE, REGISTRY, Zone, is_main, main, of_heap};
-use crate::arena::{self, Kind, slice, slice_index};
+use crate::arena::{self, Kind, index_of, slice};
 use crate::heap::classes::CLASSES;
 use crate::heap::slab::SlabLists;
 use crate::heap::{home, interval, sampled, slab, span, thread};
@@ -90,7 +90,7 @@ unsafe fn detach_guests(zone: *mut Zone, keep: bool) {
                     for (slots, count) in [state.cached(magazine), state.cached_frees(magazine)] {
                         for slot in 0..count {
                             let block = *slots.add(slot);
-                            slab::Open::new((*slice(slice_index(block))).first as usize).put((*zone).home(), block);
+                            slab::Open::new((*slice(index_of(block))).first as usize).put((*zone).home(), block);
                         }
                     }
                 }
@@ -119,7 +119,7 @@ unsafe fn forget_samples(zone: *mut Zone) {
     sampled::each(|index, bit, parked| {
         // SAFETY: a parked block keeps its slab, and those of this zone are ours. Others may come and go.
         unsafe {
-            if core::ptr::eq((*slice(slice_index(parked as usize))).owner.load(Acquire), (*zone).home().cast()) {
+            if core::ptr::eq((*slice(index_of(parked as usize))).owner.load(Acquire), (*zone).home().cast()) {
                 sampled::drop_sample(index, bit);
             }
         }

@@ -1,7 +1,7 @@
 //! `free` of a block in a slab of a zone.
 
 use super::{Heap, guest, is_busy, of_heap};
-use crate::arena::{Kind, class_entry, is_described, slice};
+use crate::arena::{Kind, class_entry, is_ours, slice};
 use crate::heap::classes::class_size;
 use crate::heap::misuse::{self, Misuse};
 use crate::heap::{child, emergency, home, release as ordinary, secure, slab};
@@ -37,7 +37,7 @@ pub(crate) unsafe fn push_quickly(index: usize, block: *mut u8) -> bool {
     // SAFETY: described slices have metadata; heaps and homes are never unmapped; the guest is this thread's. Its lock cannot be
     // taken where a signal handler has interrupted this thread in it.
     unsafe {
-        if !child::is_in_order() || !is_described(index) || secure::checks_frees() {
+        if !child::is_in_order() || !is_ours(index) || secure::checks_frees() {
             return false;
         }
         let home = (*slice(index)).owner.load(Acquire).cast::<Heap>();

@@ -212,7 +212,7 @@ fn snapshot_sampled(zone: *mut Zone, index: usize, length: usize) -> Option<Snap
     let mut live = [0u64; BITMAP_WORDS];
     let mut used = 0;
     sampled::each_in(index, |bit, parked| {
-        if core::ptr::eq(zone_of_run(arena::slice_index(parked as usize)), zone) {
+        if core::ptr::eq(zone_of_run(arena::index_of(parked as usize)), zone) {
             live[bit / 64] |= 1 << (bit % 64);
             used += 1;
         }

@@ -1,12 +1,13 @@
 //! Address space: map, unmap, protect, advise.
 
 use super::super::PAGE;
-use super::syscall::{MADVISE, MMAP, MPROTECT, MUNMAP, syscall};
+use super::syscall::{MADVISE, MBIND, MMAP, MPROTECT, MREMAP, MUNMAP, PRLIMIT64, syscall};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const PROT_NONE: usize = 0;
 const PROT_READ_WRITE: usize = 1 | 2;
 const MAP_PRIVATE: usize = 0x2;
+const MAP_FIXED: usize = 0x10;
 const MAP_ANONYMOUS: usize = 0x20;
 /// Do not account memory that is never touched (ignored under `overcommit_memory=2`).
 const MAP_NORESERVE: usize = 0x4000;
@@ -39,20 +40,42 @@ pub(crate) fn map(length: usize) -> *mut u8 {
     if at < 0 { core::ptr::null_mut() } else { at as *mut u8 }
 }
 
-/// Zeroed memory exactly at `address`, never over something else. False when that is not to be had.
-pub(crate) fn map_at(address: usize, length: usize) -> bool {
+/// Why memory was not to be had at an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// Something is mapped there.
+    Taken,
+    NoMemory,
+}
+
+/// Zeroed memory exactly at `address`, never over something else.
+pub(crate) fn map_at(address: usize, length: usize) -> Result<(), Refusal> {
+    const EEXIST: isize = 17;
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
     // SAFETY: NOREPLACE never touches an existing mapping.
     let at = unsafe { syscall(MMAP, [address, length, PROT_READ_WRITE, flags, NO_FILE, 0]) };
     if at < 0 {
-        return false;
+        return Err(if at == -EEXIST { Refusal::Taken } else { Refusal::NoMemory });
     }
     if at as usize != address {
         // A kernel before 4.17 takes the address for a hint.
         unmap(at as *mut u8, length);
-        return false;
+        return Err(Refusal::Taken);
     }
-    true
+    Ok(())
+}
+
+/// Bytes that the process may map, by its limits on address space and data.
+pub(crate) fn address_space_limit() -> usize {
+    let limit = |resource: usize| {
+        let mut limits = [usize::MAX; 2];
+        // SAFETY: the kernel writes two words.
+        unsafe { syscall(PRLIMIT64, [0, resource, 0, limits.as_mut_ptr() as usize, 0, 0]) };
+        limits[0]
+    };
+    const RLIMIT_DATA: usize = 2;
+    const RLIMIT_AS: usize = 9;
+    limit(RLIMIT_AS).min(limit(RLIMIT_DATA))
 }
 
 fn map_fenced(length: usize) -> *mut u8 {
@@ -122,6 +145,63 @@ pub(crate) fn wipe_on_fork(address: *mut u8, length: usize) -> bool {
 pub(crate) fn discard(address: *mut u8, length: usize) -> bool {
     // SAFETY: callers pass ranges that nobody uses.
     unsafe { syscall(MADVISE, [address as usize, length, MADV_DONTNEED, 0, 0, 0]) == 0 }
+}
+
+/// Move the pages of a range of one mapping to another range, which loses what it had; the first stays mapped and reads zero. False:
+/// nothing has changed (before Linux 5.7, or refused).
+pub(crate) fn move_pages(from: *mut u8, to: *mut u8, length: usize) -> bool {
+    const MAYMOVE: usize = 1;
+    const FIXED: usize = 2;
+    const DONTUNMAP: usize = 4;
+    let (flags, to) = (MAYMOVE | FIXED | DONTUNMAP, to as usize);
+    // SAFETY: callers own both ranges.
+    if unsafe { syscall(MREMAP, [from as usize, length, length, flags, to, 0]) } == to as isize {
+        return true;
+    }
+    // Depending on why it failed the kernel has unmapped the second range by now. Else something is there, and this does nothing.
+    let _ = map_at(to, length);
+    false
+}
+
+/// Bytes of a huge page that the kernel makes by itself.
+pub(crate) const LARGE_PAGE: usize = 2 << 20;
+
+/// Put pages of 1 GiB, which the administrator has set aside, in the place of what a range has. False when there are not enough; the
+/// range may then be unmapped.
+pub(crate) fn map_huge(address: *mut u8, length: usize) -> bool {
+    const HUGETLB: usize = 0x4_0000;
+    const LOG2_OF_SIZE: usize = 30 << 26;
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | HUGETLB | LOG2_OF_SIZE;
+    // SAFETY: callers pass ranges that are theirs and that nobody uses.
+    unsafe { syscall(MMAP, [address as usize, length, PROT_READ_WRITE, flags, NO_FILE, 0]) == address as isize }
+}
+
+/// Prefer the memory of a NUMA node for a range that was not touched yet. Nothing happens where the kernel does not know the node.
+pub(crate) fn prefer_node(address: *mut u8, length: usize, node: usize) {
+    const PREFERRED: usize = 1;
+    let mut nodes = [0u64; 16];
+    let Some(word) = nodes.get_mut(node / 64) else { return };
+    *word = 1 << (node % 64);
+    let bits = size_of_val(&nodes) * 8;
+    // SAFETY: the kernel reads the mask.
+    unsafe { syscall(MBIND, [address as usize, length, PREFERRED, nodes.as_ptr() as usize, bits, 0]) };
+}
+
+/// NUMA nodes of the machine, at least 1.
+pub(crate) fn numa_nodes() -> usize {
+    let mut text = [0u8; 64];
+    // A list such as `0-3`: the last number counts.
+    let read = super::File::open(c"/sys/devices/system/node/online").and_then(|file| file.read(&mut text));
+    let end = text[..read.unwrap_or(0)].iter().rposition(u8::is_ascii_digit).map_or(0, |last| last + 1);
+    let start = text[..end].iter().rposition(|c| !c.is_ascii_digit()).map_or(0, |before| before + 1);
+    1 + text[start..end].iter().fold(0, |n, c| n * 10 + (c - b'0') as usize)
+}
+
+/// A fresh mapping in the place of what a range has: zero, and of one piece with those around it. False when the kernel refuses.
+pub(crate) fn renew(address: *mut u8, length: usize) -> bool {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    // SAFETY: callers pass ranges that are theirs and that nobody uses.
+    unsafe { syscall(MMAP, [address as usize, length, PROT_READ_WRITE, flags, NO_FILE, 0]) == address as isize }
 }
 
 /// Want huge pages in a range, or none. Only advice: a kernel without them refuses, and nothing is lost.

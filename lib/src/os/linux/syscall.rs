@@ -10,6 +10,7 @@ pub(super) const MMAP: usize = 9;
 pub(super) const MPROTECT: usize = 10;
 pub(super) const MUNMAP: usize = 11;
 pub(super) const PREAD64: usize = 17;
+pub(super) const MREMAP: usize = 25;
 pub(super) const MADVISE: usize = 28;
 pub(super) const GETPID: usize = 39;
 pub(super) const RENAME: usize = 82;
@@ -19,6 +20,8 @@ pub(super) const GETPPID: usize = 110;
 pub(super) const FUTEX: usize = 202;
 pub(super) const CLOCK_GETTIME: usize = 228;
 pub(super) const SCHED_GETAFFINITY: usize = 204;
+pub(super) const MBIND: usize = 237;
+pub(super) const PRLIMIT64: usize = 302;
 pub(super) const GETRANDOM: usize = 318;
 pub(super) const MEMBARRIER: usize = 324;
 

@@ -1,6 +1,6 @@
 //! `arena/spans.rs`: runs of slices in a chain of heads; bins and back pointers are derived from it.
 //!
-//! Five or six slices, runs of one to three, aligned or not.
+//! Five or six slices, runs of one to three, aligned or not. They are mapped two at a time, and one of them may be somebody else's.
 
 use super::super::explore::{Bad, Fault, Model, Steps, explore};
 use super::Stores;
@@ -11,6 +11,8 @@ enum Kind {
     Free,
     /// Handed out: in transit, a slab or a span, which is all the same here.
     Taken,
+    /// Somebody else's, or given up.
+    Foreign,
 }
 use Kind::*;
 
@@ -27,6 +29,10 @@ struct State {
     previous: [u8; END_MAX as usize],
     bins: [u8; EXACT as usize + 1],
     end: u8,
+    /// Slices below have memory, but for foreign ones.
+    mapped: u8,
+    /// What `mapped` is about to become; 0 = nothing.
+    mapping: u8,
     /// Runs that somebody has, by their first slice: their length.
     held: [u8; END_MAX as usize],
     child: bool,
@@ -64,6 +70,8 @@ enum Mutant {
     NoTransit,
     /// The child keeps the bins.
     BinsKept,
+    /// Nobody notes what is being mapped once the kernel has answered.
+    SettledEarly,
 }
 
 struct Arena {
@@ -75,6 +83,8 @@ struct Arena {
     extends: bool,
     /// Slices end here.
     end: u8,
+    /// This slice is somebody else's; 0 = none is.
+    obstacle: u8,
 }
 
 /// One operation on a state, as far as its stores count.
@@ -176,6 +186,53 @@ impl Run<'_> {
         run.next_multiple_of(alignment) - run
     }
 
+    fn set_mapped(&mut self, mapped: u8) {
+        if self.stores.next() {
+            self.s.mapped = mapped;
+        }
+    }
+
+    fn set_mapping(&mut self, mapping: u8) {
+        if self.stores.next() {
+            self.s.mapping = mapping;
+        }
+    }
+
+    fn is_free(&self, start: u8, end: u8) -> bool {
+        end <= self.model.end && !(start..end).contains(&self.model.obstacle)
+    }
+
+    /// `map_run`: two slices at a time if that can be had; the one before is foreign if they are behind it.
+    fn map_run(&mut self, start: u8, end: u8, behind: bool) -> bool {
+        let Some(end) = [end.next_multiple_of(2), end].into_iter().find(|&end| self.is_free(start, end)) else {
+            return false;
+        };
+        self.set_mapping(end);
+        if behind {
+            self.set_head(start - 1, Foreign, 1);
+        }
+        self.set_mapped(end);
+        if !behind || self.model.mutant == Mutant::SettledEarly {
+            self.set_mapping(0);
+        }
+        true
+    }
+
+    fn map_to(&mut self, end: u8) -> bool {
+        self.s.mapped >= end || self.map_run(self.s.mapped, end, false)
+    }
+
+    fn append(&mut self, run: u8, end: u8) {
+        if self.model.mutant == Mutant::EndFirst {
+            self.set_end(end);
+            self.set_head(run, Taken, end - run);
+        } else {
+            self.set_head(run, Taken, end - run);
+            self.set_end(end);
+        }
+        self.free(run);
+    }
+
     fn grow(&mut self, slices: u8, alignment: u8) -> Option<u8> {
         let end = self.s.end;
         let start = self.free_run_before(end).unwrap_or(end);
@@ -183,17 +240,22 @@ impl Run<'_> {
         if need <= end {
             return Some(start);
         }
-        if need > self.model.end {
+        if self.map_to(need) {
+            self.append(end, need);
+            return Some(start);
+        }
+        // `grow_behind`: the obstacle is one slice.
+        let (foreign, start, length) = (self.s.mapped, self.s.mapped + 1, slices + alignment - 1);
+        if self.is_free(foreign, foreign + 1) || !self.map_run(start, start + length, true) {
             return Option::None;
         }
-        if self.model.mutant == Mutant::EndFirst {
-            self.set_end(need);
-            self.set_head(end, Taken, need - end);
-        } else {
-            self.set_head(end, Taken, need - end);
-            self.set_end(need);
+        if foreign > end {
+            self.append(end, foreign);
         }
-        self.free(end);
+        self.set_head(start, Taken, length);
+        self.set_end(start + length);
+        self.set_mapping(0);
+        self.free(start);
         Some(start)
     }
 
@@ -275,7 +337,7 @@ impl Run<'_> {
                 _ => return false,
             }
         }
-        if slices > length + free && (after + free != end || run + slices > self.model.end) {
+        if slices > length + free && (after + free != end || !self.map_to(run + slices)) {
             return false;
         }
         if free != 0 {
@@ -294,13 +356,15 @@ impl Run<'_> {
         if self.model.mutant != Mutant::BinsKept {
             self.s.bins = [0; EXACT as usize + 1];
         }
+        let unsure = std::mem::take(&mut self.s.mapping);
+        self.s.mapped = self.s.mapped.max(unsure);
         let mut run = FIRST;
         while run < self.s.end {
             let (kind, length) = self.head(run);
             if kind == None {
                 break;
             }
-            if self.model.clears_inner {
+            if self.model.clears_inner && kind != Foreign {
                 for inside in run + 1..(run + length).min(END_MAX) {
                     self.set_head(inside, None, 0);
                 }
@@ -312,6 +376,10 @@ impl Run<'_> {
         }
         if self.model.sets_end {
             self.s.end = self.s.end.max(run);
+        }
+        if unsure > self.s.end {
+            self.set_head(self.s.end, Foreign, unsure - self.s.end);
+            self.s.end = unsure;
         }
     }
 }
@@ -361,6 +429,8 @@ impl Model for Arena {
             previous: [0; END_MAX as usize],
             bins: [0; EXACT as usize + 1],
             end: FIRST,
+            mapped: FIRST,
+            mapping: 0,
             held: [0; END_MAX as usize],
             child: false,
         }]
@@ -374,6 +444,9 @@ impl Model for Arena {
                 let overlaps = |&held: &u8| {
                     run.s.held[held as usize] > 0 && held < wanted.end && held + run.s.held[held as usize] > at
                 };
+                if wanted.contains(&self.obstacle) {
+                    return Err((Fault::Twice, "a foreign slice is handed out"));
+                }
                 if at < FIRST || wanted.end > END_MAX || (FIRST..END_MAX).any(|held| overlaps(&held)) {
                     return Err((Fault::Twice, "slices are handed out that somebody has"));
                 }
@@ -426,6 +499,7 @@ impl Model for Arena {
                 Free if linked[run as usize] != length => return Err((Fault::Lost, "a free run is in no bin")),
                 Free if s.back[(run + length - 1) as usize] != run => return Err((Fault::Inexact, "no back pointer")),
                 Free => linked[run as usize] = 0,
+                Foreign => {}
                 Taken => lost += (s.held[run as usize] == 0) as u8,
             }
             if kind == Free && s.held[run as usize] != 0 {
@@ -453,13 +527,16 @@ const LIMIT: usize = 3_000_000;
 
 /// As the code is.
 const EARLIER: Arena =
-    Arena { clears_inner: false, sets_end: false, mutant: Mutant::None, extends: true, end: END_MAX };
+    Arena { clears_inner: false, sets_end: false, mutant: Mutant::None, extends: true, end: END_MAX, obstacle: 0 };
 const NOW: Arena = Arena { clears_inner: true, sets_end: true, ..EARLIER };
 
 #[test]
 fn the_chain_of_heads_survives() {
     explore(&Arena { extends: false, end: END_MAX - 1, ..EARLIER }, LIMIT).must_hold("arena earlier, without extend");
     explore(&NOW, LIMIT).must_hold("arena as it is now");
+    for obstacle in FIRST + 1..END_MAX - 1 {
+        explore(&Arena { obstacle, ..NOW }, LIMIT).must_hold("arena with a foreign slice");
+    }
 }
 
 /// A child made in the middle of `extend` finds a free head inside the run, or a run beyond the end.
@@ -475,4 +552,6 @@ fn mutants_are_refuted() {
     for mutant in [FrontFirst, ClearFirst, InnerKept, EndFirst, NoTransit, BinsKept] {
         explore(&Arena { mutant, ..NOW }, LIMIT).must_fail(&format!("arena: {mutant:?}"));
     }
+    let behind = Arena { mutant: SettledEarly, obstacle: FIRST + 2, ..NOW };
+    explore(&behind, LIMIT).must_fail("arena: SettledEarly");
 }

@@ -1,0 +1,25 @@
+//! Who may use which slices.
+
+use super::arenas::ARENAS;
+
+/// A set of slices with free runs of its own. A run belongs to one pool for ever, and is never merged with runs of another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub(crate) struct Pool(u16);
+
+/// The common pool, and one for each arena.
+pub(super) const POOLS: usize = 1 + ARENAS;
+
+impl Pool {
+    /// What everybody allocates from: the window, as far as it belongs to no arena.
+    pub(crate) const COMMON: Pool = Pool(0);
+
+    /// The pool of an arena, by its place in the table.
+    pub(super) const fn of_arena(place: usize) -> Pool {
+        Pool(1 + place as u16)
+    }
+
+    pub(super) fn number(self) -> usize {
+        self.0 as usize
+    }
+}
