@@ -157,7 +157,7 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtain
             drawn = interval::event(heap, class, size.max(1), epoch);
         }
         let (_, state) = Heap::class(heap, class);
-        let (mut interrupted, mut slowed) = (false, false);
+        let (mut interrupted, mut is_time) = (false, false);
         if state.is_empty(magazine) {
             if state.has_frees(magazine) {
                 state.swap(magazine);
@@ -165,7 +165,7 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtain
                 interrupted = arena::is_busy_here() || home::is_busy_in_slabs_here(heap);
                 if !interrupted {
                     refill::refill(heap, class, magazine, state);
-                    slowed = is_slowed(heap);
+                    is_time = is_slowed(heap);
                 }
             }
         }
@@ -180,9 +180,8 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtain
         if block.is_null() {
             return Obtained::unknown(out_of_memory());
         }
-        if slowed {
-            // The block is ours already, so it may allocate.
-            (crate::HOOKS.slowed)();
+        if is_time {
+            slowed(heap); // the block is ours already, so it may allocate
         }
         if drawn.guard || drawn.sample.is_some() {
             return Obtained::unknown(exchange(heap, class, size, block, drawn));
@@ -196,7 +195,7 @@ const REFILLS_AT_FIRST: i64 = 64;
 /// Refills before it asks again, where that is not wanted.
 const REFILLS_UNWANTED: i64 = 10_000;
 
-/// Whether the heap has been refilled as often as the option says. Its lock is held.
+/// A heap has been refilled: whether it is time to ask for the program's deferred free. The lock is held.
 unsafe fn is_slowed(heap: *mut Heap) -> bool {
     // SAFETY: as the caller says.
     let left = unsafe { &mut (*heap).refills_left };
@@ -204,12 +203,23 @@ unsafe fn is_slowed(heap: *mut Heap) -> bool {
         *left = REFILLS_AT_FIRST;
     }
     *left -= 1;
-    if *left > 0 {
-        return false;
+    if *left == 0 {
+        *left = REFILLS_UNWANTED;
+        return true;
     }
+    false
+}
+
+/// The program may free what it has put off, if it wants that to be now. With no lock held; the heap is leased by this thread.
+#[cold]
+#[inline(never)]
+unsafe fn slowed(heap: *mut Heap) {
     let every = options::get(Name::GenericCollect) as i64;
-    *left = if every > 0 { every } else { REFILLS_UNWANTED };
-    every > 0
+    if every > 0 {
+        // SAFETY: only the owner counts.
+        unsafe { (*heap).refills_left = every };
+        (crate::HOOKS.slowed)();
+    }
 }
 
 /// Another block for an allocation that was drawn, or the same one if there is none.

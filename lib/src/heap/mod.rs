@@ -82,7 +82,7 @@ pub(crate) struct Heap {
     random: interval::Random,
     /// Which allocations are guarded. Under `lock`.
     guards: guarded::Guards,
-    /// Refills until the program's deferred free is called.
+    /// Refills before the program's deferred free is due. Owner only.
     refills_left: i64,
     /// State of the random order of blocks. Under `lock`.
     shuffle: u64,
