@@ -245,3 +245,30 @@ pub(super) unsafe fn is_intact(end: *const u8, tail: usize) -> bool {
     // SAFETY: the slack of a live guarded block can be read.
     (0..tail - SLICE).all(|at| unsafe { *end.add(at) } == PATTERN)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_so_many() {
+        let mut guards = Guards { rate: 1, least: 100, most: 200, ..Guards::NONE };
+        guards.seed(5, 1);
+        assert!((0..100).all(|_| guards.next() == 0));
+        guards.rate = 50;
+        let sum: i64 = (0..100_000).map(|_| guards.next()).sum();
+        assert!((48_500..49_500).contains(&(sum / 100)), "{sum}");
+        let most = guards.next().max((0..1000).map(|_| guards.next()).max().unwrap());
+        assert!((90..=98).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn only_classes_with_such_sizes() {
+        let mut guards = Guards { rate: 1, least: 100, most: 200, ..Guards::NONE };
+        for class in 1..CLASSES {
+            let (above, up_to) = (class_size(class - 1), class_size(class));
+            let any = (above + 1..=up_to).any(|size| guards.holds(size));
+            assert_eq!(guards.draw(class) != LONG, any, "{class}");
+        }
+    }
+}
