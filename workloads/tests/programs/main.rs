@@ -4,3 +4,4 @@ mod churn;
 mod cxx;
 mod leaky;
 mod support;
+mod workload;
