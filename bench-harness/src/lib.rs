@@ -4,6 +4,9 @@
 //! one disturbs the others too. [`stats`] turns the blocks into an effect with a confidence interval, [`verdict`] turns
 //! that into pass, fail or "cannot tell", and [`rss`] reads the memory of a running process.
 //!
+//! [`performance`] is the table of this allocator and its [`peers`]: planned, run, summed up and written. [`child`] runs one
+//! program with a limit on its time.
+//!
 //! # Design constraints
 //!
 //! * Ratios, not differences, are compared, and always within a block: the machine's state cancels.
@@ -11,9 +14,13 @@
 //!   contenders gives the reciprocal. No measurement is removed.
 //! * The same measurements and the same seed give the same interval, bit for bit, on every machine.
 //! * Too few blocks are no evidence: the answer is then "inconclusive", never a guess.
-//! * Nothing here knows of command lines, charts, or any particular allocator.
+//! * Only [`peers`] knows particular allocators. Nothing is linked to any: they are preloaded into programs.
+//! * A contender that is missing, crashes, hangs, or is not really in use is named and left out, never guessed.
 
+pub mod child;
 pub mod error;
+pub mod peers;
+pub mod performance;
 pub mod rss;
 pub mod stats;
 pub mod verdict;

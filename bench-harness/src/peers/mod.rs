@@ -1,0 +1,81 @@
+//! The allocators that are compared: shared libraries to preload, or the C library's own.
+
+mod recipes;
+mod source;
+
+use std::path::{Path, PathBuf};
+
+pub use recipes::{Recipe, recipes};
+
+/// An allocator that can be measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its name in tables and on the command line.
+    pub name: String,
+    /// The library to preload; the C library's own allocator if `None`.
+    pub library: Option<PathBuf>,
+    /// Which version, and where from.
+    pub origin: String,
+}
+
+/// The name under which this project's own library is measured.
+pub const OURS: &str = "ours";
+/// The peer that the others are compared with.
+pub const REFERENCE: &str = "mimalloc3";
+/// The C library's allocator.
+pub const GLIBC: &str = "glibc";
+
+impl Peer {
+    /// A library, by its path.
+    ///
+    /// # Errors
+    /// A sentence when there is no such file.
+    pub fn library(name: &str, path: &Path, origin: &str) -> Result<Self, String> {
+        let library = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self { name: name.to_owned(), library: Some(library), origin: origin.to_owned() })
+    }
+
+    /// What programs use when nothing is preloaded.
+    #[must_use]
+    pub fn glibc() -> Self {
+        Self { name: GLIBC.to_owned(), library: None, origin: "the C library".to_owned() }
+    }
+
+    /// Whether `file`, where a program's `malloc` was found, is this peer.
+    #[must_use]
+    pub fn is_in(&self, file: &str) -> bool {
+        let file = Path::new(file);
+        match &self.library {
+            Some(library) => file.canonicalize().is_ok_and(|file| file == *library),
+            None => file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libc.so")),
+        }
+    }
+
+    /// The variables that put this peer into a program.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let preload = |path: &PathBuf| ("LD_PRELOAD".to_owned(), path.display().to_string());
+        self.library.iter().map(preload).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_knows_its_own_file_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("liba.so");
+        assert!(Peer::library("a", &library, "").is_err());
+        std::fs::write(&library, "").unwrap();
+        let linked = folder.path().join("libb.so");
+        std::os::unix::fs::symlink(&library, &linked).unwrap();
+        let peer = Peer::library("a", &linked, "").unwrap();
+        assert!(peer.is_in(&library.display().to_string()) && peer.is_in(&linked.display().to_string()));
+        assert!(!peer.is_in("/lib/x86_64-linux-gnu/libc.so.6") && !peer.is_in(""));
+        assert!(Peer::glibc().is_in("/lib/x86_64-linux-gnu/libc.so.6") && !Peer::glibc().is_in("/usr/bin/python3"));
+        assert_eq!(peer.environment().len(), 1);
+        assert!(Peer::glibc().environment().is_empty());
+    }
+}
