@@ -438,6 +438,9 @@ MI_USE void* mi_arena_area(mi_arena_id_t arena_id, size_t* size) MI_NOEXCEPT;
 MI_USE size_t mi_arena_min_alignment(void) MI_NOEXCEPT;
 MI_USE size_t mi_arena_min_size(void) MI_NOEXCEPT;
 MI_USE bool mi_arena_contains(mi_arena_id_t arena_id, const void* p) MI_NOEXCEPT;
+/* A heap of memory of one arena, and of no other: when that is used up there is none. (Blocks that the profiler samples lie
+ * elsewhere.) NULL: no arena of that name, or no memory. Blocks of a deleted heap stay where they are. */
+MI_USE mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id) MI_NOEXCEPT;
 /* Print them. */
 void mi_arenas_print(void) MI_NOEXCEPT;
 void mi_debug_show_arenas(void) MI_NOEXCEPT;

@@ -76,6 +76,11 @@ fn parts_of_heaps_and_sub_processes() {
 }
 
 #[test]
+fn heaps_in_arenas() {
+    with_both("heaps_arena.c", &[], succeed, "");
+}
+
+#[test]
 fn visits_of_heaps() {
     with_both("heaps_visit.c", &[], succeed, "");
     let profiled =

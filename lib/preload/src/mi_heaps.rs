@@ -1,11 +1,14 @@
 //! mimalloc's C API: heaps that the program makes.
 
 use crate::malloc::export;
-use allocator::api::c::{self, BlockVisitor, HeapHandle, HeapVisitor, OutputFn, SubprocId, TheapHandle, stats};
+use allocator::api::c::{
+    self, ArenaId, BlockVisitor, HeapHandle, HeapVisitor, OutputFn, SubprocId, TheapHandle, stats,
+};
 use core::ffi::{c_char, c_int, c_void};
 
 export! {
     safe mi_heap_new() -> HeapHandle = c::heap_new;
+    safe mi_heap_new_in_arena(arena: ArenaId) -> HeapHandle = c::heap_new_in_arena;
     safe mi_heap_main() -> HeapHandle = c::heap_main;
     safe mi_heap_of(address: *const u8) -> HeapHandle = c::heap_of;
     safe mi_any_heap_contains(address: *const u8) -> bool = c::any_heap_contains;

@@ -19,6 +19,15 @@ impl Pool {
         Pool(1 + place as u16)
     }
 
+    /// As a number, and back.
+    pub(crate) const fn word(self) -> u16 {
+        self.0
+    }
+
+    pub(crate) const fn of_word(word: u16) -> Pool {
+        Pool(word)
+    }
+
     pub(super) fn number(self) -> usize {
         self.0 as usize
     }

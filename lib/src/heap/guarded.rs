@@ -17,7 +17,7 @@ use super::interval::{GOLDEN, mix};
 use super::magazine::LONG;
 use super::sampled::Record;
 use super::{CLASSES, Heap, all, slab, span, zone};
-use crate::arena::{self, SLICE, address_of};
+use crate::arena::{self, Pool, SLICE, address_of};
 use crate::options::{self, Name};
 use crate::os;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -175,6 +175,9 @@ pub(super) unsafe fn exchange(
     parked: *mut u8,
     epoch: Option<u32>,
 ) -> Option<*mut u8> {
+    if zone::pool_of(heap) != Pool::COMMON {
+        return None; // memory of an arena may be the program's, whose access is left as it is
+    }
     let (index, block) = make(requested.max(1), if is_precise() { 1 } else { 16 })?;
     // SAFETY: the run is in transit: ours alone.
     unsafe {
@@ -188,7 +191,7 @@ pub(super) unsafe fn exchange(
 /// A run in transit with a guarded block at its end, for an allocation above the slabs that is drawn.
 pub(super) unsafe fn for_span(heap: *mut Heap, size: usize, alignment: usize) -> Option<(usize, *mut u8)> {
     // SAFETY: the heap is leased by this thread. It has the lock if this is a signal handler that has interrupted it.
-    if !is_possible() || unsafe { (*heap).lock.held_by_me() } {
+    if !is_possible() || unsafe { (*heap).lock.held_by_me() } || zone::pool_of(heap) != Pool::COMMON {
         return None;
     }
     // SAFETY: as above.

@@ -6,7 +6,7 @@ use super::classes::{CLASSES, class_size, next_slab_slices, slab_alignment};
 use super::magazine::MAGAZINE_SHIFT;
 use super::misuse::{self, Misuse};
 use super::{Heap, home, secure, zone};
-use crate::arena::{self, BITMAP_WORDS, Kind, ListState, SLICE, Slice, address_of, class_entry, slice};
+use crate::arena::{self, BITMAP_WORDS, Kind, ListState, Pool, SLICE, Slice, address_of, class_entry, slice};
 use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
@@ -55,7 +55,7 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
     // SAFETY: the slabs of an owner are locked.
     let slabs = if owner.is_null() { 0 } else { unsafe { (*owner).slabs[class].slabs } };
     let slices = next_slab_slices(class, slabs as usize);
-    let index = obtain(owner, slices, slab_alignment(class))?;
+    let index = obtain_for(owner, owner, slices, slab_alignment(class))?;
     let size = class_size(class);
     let blocks = slices * SLICE / size;
     // SAFETY: the run is in transit: ours alone.
@@ -94,6 +94,14 @@ pub(super) fn obtain(locked: *mut Heap, slices: usize, alignment: usize) -> Opti
         give_up_empty(locked);
     }
     arena::allocate(slices, alignment)
+}
+
+/// [`obtain`] for a heap or a home, which may belong to a zone that is in one arena.
+pub(super) fn obtain_for(heap: *mut Heap, locked: *mut Heap, slices: usize, alignment: usize) -> Option<usize> {
+    match zone::pool_of(heap) {
+        Pool::COMMON => obtain(locked, slices, alignment),
+        pool => arena::allocate_in(pool, slices, alignment),
+    }
 }
 
 /// Give the wholly free slabs of all homes back to the arena, but for homes that are locked by others.

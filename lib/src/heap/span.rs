@@ -5,7 +5,7 @@ use super::sampled::{self, Record};
 use super::{
     Heap, allocate, child, emergency, grow, guarded, interval, release, secure, slab, statistics, thread, zone,
 };
-use crate::arena::{self, Kind, SLICE, address_of, class_entry, index_of, slice};
+use crate::arena::{self, Kind, Pool, SLICE, address_of, class_entry, index_of, slice};
 use crate::os;
 
 /// Spans of this size go back to the operating system when they are freed, in bytes.
@@ -51,7 +51,7 @@ fn allocate_by(heap: *mut Heap, lead: usize, size: usize, alignment: usize, grow
     // SAFETY: the heap is leased by this thread; the run is in transit: ours alone.
     unsafe {
         let guarded = if lead == 0 { guarded::for_span(lease.heap, size, alignment) } else { None };
-        let Some((index, block)) = guarded.or_else(|| make(lead, size, alignment, growing)) else {
+        let Some((index, block)) = guarded.or_else(|| make(lease.heap, lead, size, alignment, growing)) else {
             drop(lease);
             return allocate::out_of_memory();
         };
@@ -68,12 +68,14 @@ fn allocate_by(heap: *mut Heap, lead: usize, size: usize, alignment: usize, grow
 }
 
 /// A run in transit for a block.
-unsafe fn make(lead: usize, size: usize, alignment: usize, growing: bool) -> Option<(usize, *mut u8)> {
+unsafe fn make(heap: *mut Heap, lead: usize, size: usize, alignment: usize, growing: bool) -> Option<(usize, *mut u8)> {
     let slices = (lead + size).div_ceil(SLICE).max(1);
-    let guard = secure::guards_spans() as usize;
+    // Memory of an arena may be the program's, whose access is left as it is.
+    let common = zone::pool_of(heap) == Pool::COMMON;
+    let guard = (common && secure::guards_spans()) as usize;
     let aligned = (alignment / SLICE).max(1);
-    let roomy = if growing && guard == 0 { arena::with_room(slices, aligned) } else { None };
-    let index = roomy.or_else(|| slab::obtain(core::ptr::null_mut(), slices + guard, aligned))?;
+    let roomy = if growing && common && guard == 0 { arena::with_room(slices, aligned) } else { None };
+    let index = roomy.or_else(|| slab::obtain_for(heap, core::ptr::null_mut(), slices + guard, aligned))?;
     // Without the guard, if the kernel has no more of them to give.
     let guarded = guard != 0 && os::forbid(address_of(index + slices), SLICE);
     // SAFETY: the run is in transit: ours alone.

@@ -17,7 +17,8 @@ fn id(arena: &Arena) -> ArenaId {
     core::ptr::without_provenance_mut(arena.number())
 }
 
-fn of(id: ArenaId) -> Option<&'static Arena> {
+/// The arena of this name.
+pub(super) fn of(id: ArenaId) -> Option<&'static Arena> {
     if !arena::is_initialised() {
         super::attach(); // those that the options ask for
     }

@@ -3,6 +3,7 @@
 //! Whatever is allocated through these lies in the heap, also where it replaces a block of another. Null as the heap means the main
 //! one.
 
+use super::arenas::{ArenaId, of};
 use super::{aligned, blocks, failure, strings, zeroing};
 use crate::heap::zone::subprocess::{current, main_of};
 use crate::heap::zone::{self, Zone};
@@ -36,6 +37,15 @@ impl HeapHandle {
 /// `mi_heap_new`: null when there is no memory.
 pub fn heap_new() -> HeapHandle {
     let zone = zone::create();
+    if zone.is_null() {
+        let _ = crate::heap::allocate::out_of_memory();
+    }
+    HeapHandle(zone)
+}
+
+/// `mi_heap_new_in_arena`: of memory of that arena only. Null when there is no such arena, or no memory.
+pub fn heap_new_in_arena(id: ArenaId) -> HeapHandle {
+    let zone = of(id).map_or(core::ptr::null_mut(), |arena| zone::create_in_pool(arena.pool()));
     if zone.is_null() {
         let _ = crate::heap::allocate::out_of_memory();
     }

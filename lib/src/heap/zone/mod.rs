@@ -51,8 +51,9 @@ pub(crate) use whose::{contains, is_block, is_own, zone_of};
 
 use super::classes::CLASSES;
 use super::{EMPTY, Heap, Lock};
+use crate::arena::Pool;
 use crate::os;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering::*};
 use subprocess::Subprocess;
 
 /// What is known of a zone. `mi_heap_t` is its address.
@@ -76,6 +77,8 @@ pub(crate) struct Zone {
     members: AtomicU32,
     /// Whose it is; null: the first one's.
     subprocess: AtomicPtr<Subprocess>,
+    /// Where its slabs and spans come from.
+    pool: AtomicU16,
     /// A sample was taken of it.
     sampled: AtomicBool,
     /// Blocks per class that no stack counts: those that went straight back to the slabs, and those of zones that have ended here.
@@ -114,6 +117,7 @@ impl Zone {
             guests: AtomicPtr::new(core::ptr::null_mut()),
             members: AtomicU32::new(0),
             subprocess: AtomicPtr::new(core::ptr::null_mut()),
+            pool: AtomicU16::new(Pool::COMMON.word()),
             sampled: AtomicBool::new(false),
             allocated: [const { AtomicU64::new(0) }; CLASSES],
             freed: [const { AtomicU64::new(0) }; CLASSES],
@@ -167,10 +171,15 @@ fn all() -> impl Iterator<Item = *mut Zone> {
 
 /// A new zone in this thread's sub-process; null: no memory.
 pub(crate) fn create() -> *mut Zone {
-    create_in(subprocess::current())
+    create_in(subprocess::current(), Pool::COMMON)
 }
 
-fn create_in(process: *mut Subprocess) -> *mut Zone {
+/// The same, of memory of one pool only.
+pub(crate) fn create_in_pool(pool: Pool) -> *mut Zone {
+    create_in(subprocess::current(), pool)
+}
+
+fn create_in(process: *mut Subprocess, pool: Pool) -> *mut Zone {
     // The thread has a heap then, and the arena is there.
     if super::thread::lease(super::thread::current()).is_none() || REGISTRY.held_by_me() {
         return core::ptr::null_mut();
@@ -186,6 +195,7 @@ fn create_in(process: *mut Subprocess) -> *mut Zone {
         }
         if !zone.is_null() {
             (*zone).subprocess.store(process, Relaxed);
+            (*zone).pool.store(pool.word(), Relaxed);
             (*zone).number.store(NUMBER.fetch_add(1, Relaxed) + 1, Relaxed);
             (*zone).state.store(IN_USE, Release);
         }
@@ -227,6 +237,15 @@ fn of_heap(heap: *mut Heap) -> Option<*mut Zone> {
     // SAFETY: H3, Z3.
     let zone = unsafe { (*heap).zone.load(Relaxed) };
     (!is_main(zone) && !zone.is_null()).then_some(zone)
+}
+
+/// What the slabs and spans of a heap or a home come from.
+pub(super) fn pool_of(heap: *mut Heap) -> Pool {
+    if heap.is_null() {
+        return Pool::COMMON;
+    }
+    // SAFETY: Z3.
+    of_heap(heap).map_or(Pool::COMMON, |zone| Pool::of_word(unsafe { (*zone).pool.load(Relaxed) }))
 }
 
 /// A sample is taken of this heap.

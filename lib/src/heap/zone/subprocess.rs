@@ -2,6 +2,7 @@
 
 use super::guest::{set_default_theap, theap_of};
 use super::{DESTROYED, REGISTRY, Zone, all, create_in, end, main};
+use crate::arena::Pool;
 use crate::heap::{Heap, thread};
 use crate::os;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
@@ -51,7 +52,7 @@ pub(crate) fn main_of(process: *mut Subprocess) -> *mut Zone {
 
 /// A new one. Null: no memory.
 pub(crate) fn create() -> *mut Subprocess {
-    let zone = create_in(core::ptr::null_mut());
+    let zone = create_in(core::ptr::null_mut(), Pool::COMMON);
     if zone.is_null() {
         return core::ptr::null_mut();
     }
