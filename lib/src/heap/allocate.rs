@@ -271,7 +271,7 @@ pub(crate) fn no_memory() -> *mut u8 {
 #[inline(always)]
 pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 {
     debug_assert!(alignment.is_power_of_two());
-    if alignment > SLAB_MAX || size > SLAB_MAX {
+    if alignment | size > SLAB_MAX {
         return span::allocate(size.max(1), alignment);
     }
     let mask = alignment - 1;
@@ -304,7 +304,7 @@ pub(crate) unsafe fn allocate_zeroed_aligned(size: usize, alignment: usize) -> *
     let mask = alignment - 1;
     // SAFETY: not more than SLAB_MAX, which is a multiple of the alignment; a span is the caller's.
     unsafe {
-        if alignment <= SLAB_MAX && size <= SLAB_MAX {
+        if alignment | size <= SLAB_MAX {
             return allocate_zeroed((size.max(1) + mask) & !mask);
         }
         let block = span::allocate(size.max(1), alignment);

@@ -97,13 +97,13 @@ unsafe fn put_at_home(home: *mut Heap, held: *mut Heap, blocks: *const usize, co
         unsafe {
             let block = *blocks.add(i);
             if !slab.begins_with(block) {
-                let member = slice(index_of(block));
-                if !core::ptr::eq((*member).owner.load(Relaxed), home.cast()) {
+                let member = index_of(block);
+                if !core::ptr::eq((*slice(member)).owner.load(Relaxed), home.cast()) {
                     *rest.add(left) = block;
                     left += 1;
                     continue;
                 }
-                slab = slab::Open::new((*member).first as usize);
+                slab = slab::Open::of(block, member, (*slice(member)).first as usize);
             }
             slab.put(home, block);
         }

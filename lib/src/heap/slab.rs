@@ -292,6 +292,13 @@ impl Open {
         Open { slab: slice(index), index, base: address_of(index) }
     }
 
+    /// [`new`](Self::new) for the slab of a block that is in slice `member`, without a question where that slice is: slices are aligned to
+    /// their size everywhere.
+    #[inline(always)]
+    pub(super) fn of(block: usize, member: usize, index: usize) -> Self {
+        Open { slab: slice(index), index, base: (block & !(SLICE - 1)) - (member - index) * SLICE }
+    }
+
     /// Whether a block is in the first slice of this slab (and no block is in the first slice of the address space).
     #[inline(always)]
     pub(super) fn begins_with(&self, block: usize) -> bool {

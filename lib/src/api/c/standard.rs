@@ -7,7 +7,7 @@ use super::failure::{overflow, refuse};
 use crate::heap::{allocate, release};
 use crate::os::{
     PAGE,
-    libc::{EINVAL, ENOMEM, errno, set_errno},
+    libc::{EINVAL, ENOMEM},
 };
 
 /// `malloc`, `mi_malloc`: size 0 gives a unique block; null and `ENOMEM` on failure.
@@ -74,6 +74,7 @@ pub unsafe fn reallocarray(block: *mut u8, count: usize, size: usize) -> *mut u8
 ///
 /// # Safety
 /// As `memalign`.
+#[inline(always)]
 pub unsafe fn memalign(alignment: usize, size: usize) -> *mut u8 {
     match alignment.checked_next_power_of_two() {
         // SAFETY: a power of two.
@@ -86,6 +87,7 @@ pub unsafe fn memalign(alignment: usize, size: usize) -> *mut u8 {
 ///
 /// # Safety
 /// As `aligned_alloc`.
+#[inline(always)]
 pub unsafe fn aligned_alloc(alignment: usize, size: usize) -> *mut u8 {
     if !alignment.is_power_of_two() {
         return refuse();
@@ -98,17 +100,16 @@ pub unsafe fn aligned_alloc(alignment: usize, size: usize) -> *mut u8 {
 ///
 /// # Safety
 /// `result` can be written.
+#[inline(always)]
 pub unsafe fn posix_memalign(result: *mut *mut u8, alignment: usize, size: usize) -> i32 {
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<*const u8>()) {
         return EINVAL;
     }
-    let before = errno();
     // SAFETY: a power of two.
     let block = unsafe { allocate::allocate_aligned(size, alignment) };
     if block.is_null() {
         return ENOMEM;
     }
-    set_errno(before);
     // SAFETY: the caller's promise.
     unsafe { result.write(block) };
     0
