@@ -228,13 +228,10 @@ fn destructors_of_threads_may_allocate() {
 
 #[test]
 fn statistics_balance() {
-    again("again_balances", &[]);
-}
-
-/// Nothing else runs meanwhile, and nothing else in this program has this size.
-#[test]
-#[ignore = "a part of statistics_balance"]
-fn again_balances() {
+    if again("statistics_balance", &[]).is_some() {
+        return;
+    }
+    // Nothing else runs meanwhile, and nothing else in this program has this size.
     const SIZE: usize = 425_000;
     let bin = (0..stats::BINS).find(|&bin| stats::bin_size(bin) >= SIZE).unwrap();
     let now = || stats::get().unwrap().malloc_bins[bin];
@@ -333,31 +330,32 @@ fn options_are_numbers() {
     assert_eq!(text.lines().count(), options::all().len());
 }
 
-/// This program again, for one test, with something in its environment.
-fn again(test: &str, environment: &[(&str, &str)]) -> (String, String) {
+/// Run this test again in a process of its own, with something in the environment; what it has written. `None`: this is that process.
+fn again(test: &str, environment: &[(&str, &str)]) -> Option<(String, String)> {
+    const MARK: &str = "RUST_API_AGAIN";
+    if std::env::var_os(MARK).is_some() {
+        return None;
+    }
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .envs(environment.iter().copied())
+        .env(MARK, "1")
         .output()
         .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (out, error) = (text(output.stdout), text(output.stderr));
-    assert!(output.status.success(), "{out}\n{error}");
-    (out, error)
+    assert!(output.status.success() && out.contains("1 passed"), "{out}\n{error}");
+    Some((out, error))
 }
 
 #[test]
 fn the_environment_sets_options() {
     let environment = [("MIMALLOC_PAGE_FULL_RETAIN", "9"), ("MIMALLOC_SHOW_STATS", "1")];
-    let (out, error) = again("again_prints", &environment);
+    let Some((out, error)) = again("the_environment_sets_options", &environment) else {
+        return println!("retains {}", options::get(Opt::PAGE_FULL_RETAIN));
+    };
     assert!(out.contains("retains 9"), "{out}");
     assert!(error.contains("block size") && error.matches("KiB resident").count() == 1, "{error}");
-}
-
-#[test]
-#[ignore = "a part of the_environment_sets_options"]
-fn again_prints() {
-    println!("retains {}", options::get(Opt::PAGE_FULL_RETAIN));
 }
 
 #[test]
@@ -368,17 +366,13 @@ fn the_environment_starts_the_profiler() {
         ("MIMALLOC_PROF_SAMPLE_RATE", "4096"),
         ("MIMALLOC_PROF_DUMP_AT_EXIT", dump.to_str().unwrap()),
     ];
-    again("again_keeps", &environment);
+    if again("the_environment_starts_the_profiler", &environment).is_none() {
+        return std::mem::forget((0..4000).map(|_| vec![0u8; 1000]).collect::<Vec<_>>());
+    }
     let text = std::fs::read_to_string(&dump).unwrap();
     std::fs::remove_file(&dump).unwrap();
     assert!(text.starts_with("heap profile:") && text.contains("@ heap_v2/4096"), "{text}");
     // 4 MB at a sample for each 4 KiB: about a thousand samples; a fifth of that is far off already.
     let samples: u64 = text["heap profile:".len()..].split(':').next().unwrap().trim().parse().unwrap();
     assert!(samples > 200, "{text}");
-}
-
-#[test]
-#[ignore = "a part of the_environment_starts_the_profiler"]
-fn again_keeps() {
-    std::mem::forget((0..4000).map(|_| vec![0u8; 1000]).collect::<Vec<_>>());
 }
