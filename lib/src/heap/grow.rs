@@ -14,8 +14,9 @@ use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// Blocks that `realloc` makes larger than this become spans, in bytes: there they can grow where they are. (Measured: growth by
-/// half to 64 KiB takes 46 ns a step with this, 65 with 32 KiB and 95 without; by doubling to 1 MiB, 27, 44 and 1300.)
-pub(super) const GROWN_TO_SPAN: usize = 16 * 1024;
+/// half to 64 KiB takes 65 ns a step with this, 46 with 16 KiB and 95 without; by doubling to 1 MiB, 44, 27 and 1300. With 16 KiB,
+/// where spans are whole slices, many blocks that grew a little would take up to four times what they hold.)
+pub(super) const GROWN_TO_SPAN: usize = 32 * 1024;
 /// Spans from this size on are moved by the kernel, in bytes. Smaller ones are copied: their memory is kept when they are freed, so
 /// both runs are resident sooner or later, and faulting the old one in again takes longer than copying. (Measured, two blocks
 /// that double in turn to 16 MiB, again and again: 64 µs a step by copying, 240 by moving from 8 MiB on. To 64 MiB: 2150 and 1250.)

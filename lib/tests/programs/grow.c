@@ -82,7 +82,7 @@ int main(int count, char **arguments) {
     /* Alone it need hardly ever move, however small the steps are. */
     Block block = {0, 0, 7};
     int moves = 0;
-    for (size_t size = 20 * KIB; size < 8 * MIB; size += size / 10) {
+    for (size_t size = 40 * KIB; size < 8 * MIB; size += size / 10) {
         uint64_t *was = block.words;
         resize(&block, size);
         moves += block.words != was;

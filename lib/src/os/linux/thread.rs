@@ -9,7 +9,7 @@ const FUTEX_WAKE_PRIVATE: usize = 128 | 1;
 /// Longest sleep in a lock. A sleeper may have been missed by who gave the lock back, and a `clone` without handlers, made by a
 /// signal handler in the moment before the wait, leaves a child that would wait for a thread it does not have: both look again
 /// after this long.
-const LONGEST_WAIT_NS: u64 = 2_000_000;
+const LONGEST_WAIT_NS: u64 = 250_000;
 
 /// Address of the thread control block: unique among living threads, no set-up, the same in a forked child (a kernel
 /// thread id is not), and even.
@@ -140,7 +140,7 @@ pub(crate) fn add_at_once(word: &core::sync::atomic::AtomicUsize, amount: usize)
     unsafe { asm!("add qword ptr [{}], {}", in(reg) word.as_ptr(), in(reg) amount, options(nostack)) };
 }
 
-/// Sleep while `*word == value`, at most 2 ms.
+/// Sleep while `*word == value`, at most a quarter of a millisecond.
 pub(crate) fn futex_wait(word: *const u32, value: u32) {
     let timeout = [0u64, LONGEST_WAIT_NS];
     // SAFETY: the kernel only reads the word and the time-out.
