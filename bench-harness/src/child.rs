@@ -189,15 +189,18 @@ fn reap(pid: libc::pid_t, in_time: bool, start: Instant) -> io::Result<Usage> {
     })
 }
 
-/// The last lines of what a program printed, for a message.
+/// The last lines of what a program printed, for a message: `: ` and the lines, or nothing. A result is no part of the reason.
 #[must_use]
 pub fn last_words(output: &Path) -> String {
     const LINES: usize = 3;
     let text = std::fs::read(output).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('{')).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
     let words = lines[lines.len().saturating_sub(LINES)..].join(" / ");
-    words.chars().take(300).collect()
+    format!(": {words}").chars().take(300).collect()
 }
 
 #[cfg(test)]

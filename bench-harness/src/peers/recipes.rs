@@ -118,7 +118,7 @@ fn tool(program: &str, arguments: Vec<String>, folder: Option<&Path>, log: &Path
     };
     match child::run(&job).map_err(|error| format!("{program}: {error}"))?.end {
         End::Status(0) => Ok(()),
-        end => Err(format!("{program} ended with {end:?}: {}", child::last_words(log))),
+        end => Err(format!("{program} ended with {end:?}{}", child::last_words(log))),
     }
 }
 

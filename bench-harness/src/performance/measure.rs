@@ -218,8 +218,8 @@ fn run_well(job: &Job) -> Result<Usage, Failure> {
     let words = || child::last_words(&job.output);
     match usage.end {
         End::Status(0) => Ok(usage),
-        End::Status(status) => Err(Failure::Other(format!("ended with status {status}: {}", words()))),
-        End::Signal(signal) => Err(Failure::Other(format!("killed by signal {signal}: {}", words()))),
+        End::Status(status) => Err(Failure::Other(format!("ended with status {status}{}", words()))),
+        End::Signal(signal) => Err(Failure::Other(format!("killed by signal {signal}{}", words()))),
         End::TimedOut => Err(Failure::Hung(job.limit)),
     }
 }

@@ -372,8 +372,14 @@ impl ClassState {
         (allocs + (m.free_top.load(Relaxed) - self.free_bottom)) / SLOT
     }
 
-    /// The alloc stack has been emptied; none of its blocks was allocated.
-    pub(crate) fn drained(&mut self, m: &Magazine) {
+    /// The alloc stack has been emptied; none of its blocks was allocated. `foreign`: most of them were of other homes.
+    ///
+    /// If that happens again before a refill, this thread frees what others allocate: with more room it takes their locks less often
+    /// (measured: 13.6 instead of 14.6 ns for a block that another thread frees).
+    pub(crate) fn drained(&mut self, m: &Magazine, foreign: bool) {
+        if foreign && self.flushed {
+            self.capacity = (self.capacity * 2).min(self.largest);
+        }
         self.flushed = true;
         self.filled(m, 0);
     }

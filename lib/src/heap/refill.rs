@@ -71,7 +71,7 @@ pub(super) unsafe fn flush(heap: *mut Heap, class: usize) {
         let (slots, count) = state.cached(magazine);
         let home = home::of(heap);
         let mut left = put_at_home(home, heap, slots, count, foreign);
-        state.drained(magazine);
+        state.drained(magazine, left * 2 > count);
         Heap::leave(heap, magazine, state, interval::epoch());
         (*heap).lock.unlock();
         while left != 0 {
