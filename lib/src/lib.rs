@@ -44,6 +44,7 @@ pub use api::rust::*;
 pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
     started: api::life::start,
     sampled: observe::profiler::sampled,
+    dropped: observe::profiler::drop_one,
     released: observe::profiler::released,
     resized: observe::profiler::resized,
     failed: api::c::failed,

@@ -78,6 +78,10 @@ fn parts_of_heaps_and_sub_processes() {
 #[test]
 fn heaps_in_arenas() {
     with_both("heaps_arena.c", &[], succeed, "");
+    // A sampled block is where it belongs, too.
+    let profiled =
+        |command: &mut Command| succeed(command.env("MIMALLOC_PROF", "1").env("MIMALLOC_PROF_SAMPLE_RATE", "1000"));
+    with_both("heaps_arena.c", &[], profiled, "");
 }
 
 #[test]

@@ -10,6 +10,8 @@ pub(crate) struct Hooks {
     /// An allocation was drawn: its block size, the requested size, and the epoch under which it was drawn. Returns the
     /// site to remember in the record, 0 = do not keep this sample.
     pub(crate) sampled: unsafe fn(heap: *mut Heap, block_size: usize, requested: usize, epoch: u32) -> u32,
+    /// A drawn allocation cannot be kept as a sample.
+    pub(crate) dropped: fn(),
     /// A sampled block is freed.
     pub(crate) released: fn(record: &Record),
     /// A sampled block has got another requested size in place (the record still holds the old one).

@@ -9,7 +9,7 @@ use super::classes::{CLASSES, class_size};
 use super::events::Hooks;
 use super::misuse::{self, Misuse};
 use super::{Heap, slab, zone};
-use crate::arena::{self, Kind, Slice, address_of, slice};
+use crate::arena::{self, Kind, Pool, Slice, address_of, slice};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -49,16 +49,21 @@ pub(super) fn is_busy_here() -> bool {
     LOCK.held_by_me()
 }
 
-/// Exchange the block of a drawn allocation for a sampled one. Falls back to the block itself: the sample is dropped.
+/// Exchange the block of a drawn allocation for a sampled one. Falls back to the block itself: the sample is dropped, and that is told.
 pub(super) unsafe fn exchange(heap: *mut Heap, class: usize, requested: usize, parked: *mut u8, epoch: u32) -> *mut u8 {
-    if LOCK.held_by_me() {
-        return parked; // a signal handler has interrupted this thread in here
+    // A signal handler has interrupted this thread in here; or the block is to be in an arena, and sampled slabs are in none.
+    if LOCK.held_by_me() || zone::pool_of(heap) != Pool::COMMON {
+        (HOOKS.dropped)();
+        return parked;
     }
     LOCK.lock();
     // SAFETY: the lock is held.
     let taken = unsafe { take(class) };
     LOCK.unlock();
-    let Some((index, bit)) = taken else { return parked };
+    let Some((index, bit)) = taken else {
+        (HOOKS.dropped)();
+        return parked;
+    };
     // SAFETY: no lock is held; the block is ours.
     unsafe {
         let site = (HOOKS.sampled)(heap, class_size(class), requested, epoch);

@@ -68,6 +68,11 @@ pub(crate) fn dropped() -> u64 {
     DROPPED.load(Relaxed)
 }
 
+/// A drawn allocation was not kept as a sample.
+pub(crate) fn drop_one() {
+    DROPPED.fetch_add(1, Relaxed);
+}
+
 /// Leave frames in this range of code out of stacks.
 pub(crate) fn set_own_code(range: core::ops::Range<usize>) {
     OWN_START.store(range.start, Relaxed);
