@@ -20,7 +20,7 @@ use regex::Regex;
 #[derive(Parser)]
 #[command(name = "performance", version)]
 struct Args {
-    /// Fewer rounds and repeats: to see whether something works, not to publish
+    /// Fewer rounds (unless told) and shorter runs, for a first look or a busy day; the document tells that it was used
     #[arg(long)]
     quick: bool,
     /// How often each row is measured under each peer [default: 9, quick: 3]

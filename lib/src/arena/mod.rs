@@ -17,8 +17,8 @@ mod alias;
 mod arenas;
 mod bins;
 mod counts;
-mod fence;
 mod foreign;
+mod guard;
 mod huge;
 mod layout;
 mod pool;
@@ -29,17 +29,15 @@ mod window;
 
 pub(crate) use arenas::{Arena, Nature, all as arenas, is_plain, numbered};
 pub(crate) use counts::{counts, note_discard};
-pub(crate) use fence::fence;
+pub(crate) use guard::guard_metadata;
 pub(crate) use layout::{INDICES, SLICES};
 pub(crate) use pool::Pool;
 pub(crate) use reserve::{interleave, manage, reserve, reserve_at_start, reserve_huge};
 pub(crate) use slice::{BITMAP_WORDS, Kind, ListState, Slice};
-#[allow(unused_imports, reason = "for heaps with memory of their own")]
-pub(crate) use spans::allocate_in;
 #[cfg(test)]
 pub(crate) use spans::used_slices;
 pub(crate) use spans::{
-    allocate, extend, free, is_busy_here, next_with_blocks, pool_of, renew, repair, reuse, walk, with_room,
+    allocate, allocate_in, extend, free, is_busy_here, next_with_blocks, pool_of, renew, repair, reuse, walk, with_room,
 };
 pub(crate) use window::{address_of, class_entry, index_of, initialise, is_initialised, is_ours, slice, slice_index};
 

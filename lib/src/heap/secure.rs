@@ -51,14 +51,14 @@ pub(super) fn clears() -> bool {
 pub(super) fn prepare() {
     read();
     if level() >= 1 {
-        os::fence_mappings();
+        os::guard_mappings();
     }
 }
 
 /// The window is there.
 pub(super) fn window_is_mapped() {
     if level() >= 1 {
-        arena::fence();
+        arena::guard_metadata();
     }
 }
 
@@ -67,11 +67,11 @@ pub(crate) fn begin() {
     if !read() || level() == 0 {
         return;
     }
-    os::fence_mappings();
+    os::guard_mappings();
     if !arena::is_initialised() {
         return;
     }
-    arena::fence();
+    arena::guard_metadata();
     for heap in all() {
         // SAFETY: H3; the lock is held.
         unsafe {

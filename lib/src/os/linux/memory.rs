@@ -19,19 +19,19 @@ const MADV_WIPEONFORK: usize = 18;
 const NO_FILE: usize = usize::MAX;
 
 /// What [`map`] gives has a page before it and one behind it that nobody may touch.
-static FENCED: AtomicBool = AtomicBool::new(false);
+static GUARDED: AtomicBool = AtomicBool::new(false);
 
-/// Put fences around everything that is mapped by [`map`] from now on.
-pub(crate) fn fence_mappings() {
-    FENCED.store(true, Relaxed);
+/// Put guards around everything that is mapped by [`map`] from now on.
+pub(crate) fn guard_mappings() {
+    GUARDED.store(true, Relaxed);
 }
 
 /// `length` bytes of zeroed memory wherever there is room; null when there is none.
 pub(crate) fn map(length: usize) -> *mut u8 {
-    if FENCED.load(Relaxed) {
-        let fenced = map_fenced(length.next_multiple_of(PAGE));
-        if !fenced.is_null() {
-            return fenced;
+    if GUARDED.load(Relaxed) {
+        let guarded = map_guarded(length.next_multiple_of(PAGE));
+        if !guarded.is_null() {
+            return guarded;
         }
     }
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -78,7 +78,7 @@ pub(crate) fn address_space_limit() -> usize {
     limit(RLIMIT_AS).min(limit(RLIMIT_DATA))
 }
 
-fn map_fenced(length: usize) -> *mut u8 {
+fn map_guarded(length: usize) -> *mut u8 {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     let whole = length + 2 * PAGE;
     // SAFETY: as in `map`.
@@ -95,7 +95,7 @@ fn map_fenced(length: usize) -> *mut u8 {
 }
 
 /// Address space exactly at `address` that nobody can use, if there is nothing yet.
-pub(crate) fn fence_at(address: usize, length: usize) {
+pub(crate) fn forbid_at(address: usize, length: usize) {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
     // SAFETY: NOREPLACE never touches an existing mapping.
     let at = unsafe { syscall(MMAP, [address, length, PROT_NONE, flags, NO_FILE, 0]) };

@@ -4,11 +4,11 @@ use super::layout::{FIRST, INDICES};
 use super::window::{address_of, slice};
 use crate::os;
 
-/// Fence the class map and the metadata of slices: the page before the first and the one before the first slice. What lies
+/// Guard the class map and the metadata of slices: the page before the first and the one before the first slice. What lies
 /// between is not mapped until it is needed.
-pub(crate) fn fence() {
-    os::fence_at(address_of(0) - os::PAGE, os::PAGE);
+pub(crate) fn guard_metadata() {
+    os::forbid_at(address_of(0) - os::PAGE, os::PAGE);
     if slice(INDICES) as usize <= address_of(FIRST) - os::PAGE {
-        os::fence_at(address_of(FIRST) - os::PAGE, os::PAGE);
+        os::forbid_at(address_of(FIRST) - os::PAGE, os::PAGE);
     }
 }
