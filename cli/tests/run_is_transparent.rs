@@ -111,12 +111,17 @@ fn signals_sent_to_mpp_reach_the_program() {
         // It ends by itself, so that a signal that is lost fails the test instead of hanging it.
         let wait = "i=0; while [ $i -lt 500 ]; do sleep 0.02; i=$((i+1)); done; exit 99";
         let script = format!("trap 'exit 21' {name}; echo ready; {wait}");
-        let mut child = place
-            .mpp()
-            .args(["run", "-q", "--", "sh", "-c", &script])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("mpp starts");
+        let mut mpp = place.mpp();
+        mpp.args(["run", "-q", "--", "sh", "-c", &script]).stdout(Stdio::piped());
+        // A shell cannot trap what it was started to ignore, as all that runs in the background ignores SIGINT.
+        // SAFETY: one system call between fork and exec.
+        unsafe {
+            mpp.pre_exec(move || {
+                libc::signal(signal, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        let mut child = mpp.spawn().expect("mpp starts");
         let mut line = String::new();
         let mut output = BufReader::new(child.stdout.take().expect("its output"));
         output.read_line(&mut line).expect("a line");
