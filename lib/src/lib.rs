@@ -10,6 +10,7 @@
 //! ```text
 //! api/        what users touch: GlobalAlloc, the C functions
 //! observe/    sampler, stack capture, sites, dump
+//! reclaim/    returning memory to the operating system
 //! heap/       size classes, stacks of cached blocks, slabs, spans, thread life, fork
 //! arena/      address space: slices and what is known of them
 //! options/    numbers that the environment and the program set
@@ -35,6 +36,7 @@ mod arena;
 mod heap;
 mod observe;
 pub mod options;
+mod reclaim;
 
 pub mod api;
 pub use api::global::MiMalloc;

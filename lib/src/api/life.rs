@@ -5,6 +5,7 @@ use crate::heap::{guarded, secure};
 use crate::observe::life;
 use crate::options::{self, Name};
 use crate::os;
+use crate::reclaim;
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -42,6 +43,7 @@ pub fn end() {
 
 /// In a forked child with one thread.
 pub(crate) fn forked() {
+    reclaim::forked();
     life::forked();
     super::c::repair();
 }
