@@ -51,6 +51,8 @@ pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
     resized: observe::profiler::resized,
     failed: api::c::failed,
     slowed: api::c::slowed,
+    drained: reclaim::drained,
+    threads_changed: reclaim::threads_changed,
     forked: api::life::forked,
 };
 

@@ -23,6 +23,7 @@ pub fn begin(environment: *const *const c_char) {
 pub(crate) fn start() {
     guarded::options_changed();
     life::start();
+    reclaim::threads_changed();
 }
 
 /// The process ends: write the dump and the statistics that were asked for, unless nothing is to be done any more. Later calls do nothing.
@@ -35,6 +36,7 @@ pub fn end() {
     {
         return;
     }
+    reclaim::end();
     life::end();
     if options::get(Name::ShowStats) != 0 || options::get(Name::Verbose) != 0 {
         stats::malloc_stats();

@@ -6,7 +6,7 @@
 use super::arenas;
 use super::layout::{ALIASES, SLICES};
 use super::window::{class_entry, slice};
-use super::{Kind, Pool, SLICE, Slice};
+use super::{Kind, Pool, Residence, SLICE, Slice};
 use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -42,6 +42,11 @@ pub(super) fn address_of(index: usize) -> usize {
     arena.map_or(0, |arena| arena.area().0 + (index - arena.range().0) * SLICE)
 }
 
+/// The aliases given away so far.
+pub(super) fn indices() -> core::ops::Range<usize> {
+    SLICES..NEXT.load(Relaxed).min(SLICES + ALIASES)
+}
+
 /// Whether an alias stands for something.
 pub(super) fn is_used(index: usize) -> bool {
     address_of(index) != 0
@@ -65,7 +70,8 @@ pub(super) fn describe(start: usize, slices: usize, clean: bool) -> Option<usize
     }
     // SAFETY: the metadata was just mapped, for us alone.
     unsafe {
-        (*slice(from + 1)).clean = clean;
+        let residence = if clean { Residence::fresh(slices) } else { Residence::UNKNOWN };
+        (*slice(from + 1)).set_residence(residence);
         (*slice(from + 1)).pool = Pool::COMMON;
         (*slice(from + 1)).set_run(Kind::Transit, slices);
     }

@@ -1,4 +1,5 @@
-//! Free runs by length, for each pool. Everything here wants the arena's lock.
+//! Free runs by length, for each pool; those that are in memory apart from those that are not, and the former are used first.
+//! Everything here wants the arena's lock.
 
 use super::Slice;
 use super::pool::{POOLS, Pool};
@@ -17,7 +18,14 @@ struct Bins([AtomicU32; EXACT + 1]);
 /// Slices in free runs that read zero.
 static CLEAN: AtomicUsize = AtomicUsize::new(0);
 
-static BINS: [Bins; POOLS] = [const { Bins([const { AtomicU32::new(0) }; EXACT + 1]) }; POOLS];
+/// By pool, then by whether a run reads zero.
+static BINS: [[Bins; 2]; POOLS] = [const { [const { Bins([const { AtomicU32::new(0) }; EXACT + 1]) }; 2] }; POOLS];
+
+/// The bins of runs like this one.
+unsafe fn bins_of(run: usize) -> &'static Bins {
+    // SAFETY: the lock is held; `run` is the head of a free run.
+    unsafe { &BINS[pool_of(run).number()][(*slice(run)).clean as usize] }
+}
 
 impl Bins {
     fn of_length(&self, length: usize) -> &AtomicU32 {
@@ -35,24 +43,28 @@ pub(super) fn find_for(pool: Pool, slices: usize, alignment: usize) -> Option<us
             return found; // the window can grow
         }
         let fits = |&run: &usize| slices_to_alignment(run, alignment) + slices <= (*slice(run)).length();
-        (0..=EXACT).flat_map(|bin| runs(pool, bin).take(LOOKS)).find(fits)
+        BINS[pool.number()].iter().flat_map(|bins| (0..=EXACT).flat_map(|bin| runs(bins, bin).take(LOOKS))).find(fits)
     }
 }
 
 /// The best fitting free run of at least `need` slices.
 unsafe fn find(pool: Pool, need: usize) -> Option<usize> {
-    let bins = &BINS[pool.number()].0;
-    if let Some(bin) = (need..=EXACT).find(|&n| bins[n].load(Relaxed) != 0) {
-        return Some(bins[bin].load(Relaxed) as usize);
+    // SAFETY: as the caller says.
+    BINS[pool.number()].iter().find_map(|bins| unsafe { find_in(bins, need) })
+}
+
+unsafe fn find_in(bins: &Bins, need: usize) -> Option<usize> {
+    if let Some(bin) = (need..=EXACT).find(|&n| bins.0[n].load(Relaxed) != 0) {
+        return Some(bins.0[bin].load(Relaxed) as usize);
     }
     // SAFETY: runs in bins are heads of free runs.
-    let lengths = unsafe { runs(pool, 0).take(LOOKS).map(|run| ((*slice(run)).length(), run)) };
+    let lengths = unsafe { runs(bins, 0).take(LOOKS).map(|run| ((*slice(run)).length(), run)) };
     lengths.filter(|&(length, _)| length >= need).min_by_key(|&(length, _)| length).map(|(_, run)| run)
 }
 
 /// The runs in a bin. They stay there as long as this is used.
-unsafe fn runs(pool: Pool, bin: usize) -> impl Iterator<Item = usize> {
-    let mut next = BINS[pool.number()].0[bin].load(Relaxed) as usize;
+unsafe fn runs(bins: &Bins, bin: usize) -> impl Iterator<Item = usize> + use<> {
+    let mut next = bins.0[bin].load(Relaxed) as usize;
     core::iter::from_fn(move || {
         let run = next;
         // SAFETY: the lock is held: runs in bins are heads of free runs.
@@ -63,9 +75,9 @@ unsafe fn runs(pool: Pool, bin: usize) -> impl Iterator<Item = usize> {
 
 /// Put a run into the bin of its length, in its pool.
 pub(super) unsafe fn link(run: usize, length: usize) {
-    let bin = BINS[pool_of(run).number()].of_length(length);
     // SAFETY: the lock is held; `run` is the head of a free run of this length.
     unsafe {
+        let bin = bins_of(run).of_length(length);
         let first = bin.load(Relaxed);
         (*slice(run)).previous = 0;
         (*slice(run)).next = first;
@@ -76,8 +88,8 @@ pub(super) unsafe fn link(run: usize, length: usize) {
         if (*slice(run)).clean {
             CLEAN.store(CLEAN.load(Relaxed) + length, Relaxed);
         }
+        bin.store(run as u32, Relaxed);
     }
-    bin.store(run as u32, Relaxed);
 }
 
 /// Take a run out of its bin.
@@ -91,7 +103,7 @@ pub(super) unsafe fn unlink(run: usize, length: usize) {
         if previous != 0 {
             (*slice(previous as usize)).next = next;
         } else {
-            BINS[pool_of(run).number()].of_length(length).store(next, Relaxed);
+            bins_of(run).of_length(length).store(next, Relaxed);
         }
         if next != 0 {
             (*slice(next as usize)).previous = previous;
@@ -107,5 +119,5 @@ pub(super) fn clean_slices() -> usize {
 /// In a forked child: all bins are to be filled again.
 pub(super) fn forget() {
     CLEAN.store(0, Relaxed);
-    BINS.iter().flat_map(|bins| &bins.0).for_each(|bin| bin.store(0, Relaxed));
+    BINS.as_flattened().iter().flat_map(|bins| &bins.0).for_each(|bin| bin.store(0, Relaxed));
 }

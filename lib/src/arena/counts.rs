@@ -1,13 +1,16 @@
 //! How much address space there is, and what was asked of the kernel.
 
 use super::{SLICE, arenas, bins, spans, window};
+use crate::os;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Mappings asked for. Arena lock.
 pub(super) static MAPPINGS: AtomicU64 = AtomicU64::new(0);
-/// Ranges given back, and their bytes.
+/// Ranges given back, and their pages.
 static DISCARDS: AtomicU64 = AtomicU64::new(0);
 static DISCARDED: AtomicU64 = AtomicU64::new(0);
+/// Of these pages, how many were handed out again, or are no longer known one by one.
+static REUSED: AtomicU64 = AtomicU64::new(0);
 
 /// Since the process began, or now.
 #[derive(Clone, Copy, Default, Debug)]
@@ -34,13 +37,30 @@ pub(crate) fn counts() -> Counts {
         committed: reserved.saturating_sub(untouched * SLICE) as u64,
         mmap_calls: MAPPINGS.load(Relaxed),
         purge_calls: DISCARDS.load(Relaxed),
-        purged: DISCARDED.load(Relaxed),
+        purged: DISCARDED.load(Relaxed) * os::PAGE as u64,
         arenas: arenas::all().count() as u64,
     }
 }
 
-/// So many bytes were given back to the kernel.
-pub(crate) fn note_discard(bytes: usize) {
+/// A range was given back to the kernel, with so many pages that may have been in memory.
+pub(crate) fn note_discard(pages: usize) {
     DISCARDS.fetch_add(1, Relaxed);
-    DISCARDED.fetch_add(bytes as u64, Relaxed);
+    DISCARDED.fetch_add(pages as u64, Relaxed);
+}
+
+/// Pages that had been given back are handed out again.
+pub(crate) fn note_reuse(pages: usize) {
+    if pages != 0 {
+        REUSED.fetch_add(pages as u64, Relaxed);
+    }
+}
+
+/// Pages that were given back and are handed out again, so far: each has cost a fault that would not have been.
+pub(crate) fn reused_pages() -> u64 {
+    REUSED.load(Relaxed)
+}
+
+/// Bytes that were given back and are not handed out at present.
+pub(crate) fn purged_now() -> u64 {
+    DISCARDED.load(Relaxed).saturating_sub(REUSED.load(Relaxed)) * os::PAGE as u64
 }

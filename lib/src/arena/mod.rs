@@ -22,22 +22,26 @@ mod guard;
 mod huge;
 mod layout;
 mod pool;
+mod purge;
+pub(crate) mod regions;
 mod reserve;
 mod slice;
 mod spans;
 mod window;
 
 pub(crate) use arenas::{Arena, Nature, all as arenas, is_plain, numbered};
-pub(crate) use counts::{counts, note_discard};
+pub(crate) use counts::{counts, note_discard, note_reuse, purged_now, reused_pages};
 pub(crate) use guard::guard_metadata;
 pub(crate) use layout::{INDICES, SLICES};
 pub(crate) use pool::Pool;
+pub(crate) use purge::{Purged, begin_purge, begin_purge_of_untouched, end_purge, repair_purges};
 pub(crate) use reserve::{interleave, manage, reserve, reserve_at_start, reserve_huge};
-pub(crate) use slice::{BITMAP_WORDS, Kind, ListState, Slice};
+pub(crate) use slice::{BITMAP_WORDS, Kind, ListState, Residence, Slice};
 #[cfg(test)]
 pub(crate) use spans::used_slices;
 pub(crate) use spans::{
-    allocate, allocate_in, extend, free, is_busy_here, next_with_blocks, pool_of, renew, repair, reuse, walk, with_room,
+    allocate, allocate_in, extend, free, is_busy_here, is_used, next_with_blocks, pool_of, renew, repair, reuse, walk,
+    with_room,
 };
 pub(crate) use window::{address_of, class_entry, index_of, initialise, is_initialised, is_ours, slice, slice_index};
 
@@ -45,6 +49,8 @@ pub(crate) use window::{address_of, class_entry, index_of, initialise, is_initia
 pub(crate) const SLICE_SHIFT: usize = 16;
 /// Bytes of a slice: the unit in which address space is handed out.
 pub(crate) const SLICE: usize = 1 << SLICE_SHIFT;
+/// Pages of a slice.
+pub(crate) const PAGES: usize = SLICE / crate::os::PAGE;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What is known about a slice, apart from the slice itself.
 
-use super::Pool;
+use super::{PAGES, Pool};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
 /// Bits for the smallest blocks: 64 KiB / 16 B.
@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Foreign = 6,
     /// Blocks of one class in a zone: freed on the slow path.
     Zone = 5,
+    /// A free run, or a part of one, that is being given back to the kernel. In no bin.
+    Purge = 7,
 }
 
 impl Kind {
@@ -38,6 +40,7 @@ impl Kind {
             3 => Kind::Sampled,
             4 => Kind::Transit,
             5 => Kind::Zone,
+            7 => Kind::Purge,
             _ => Kind::Foreign,
         }
     }
@@ -67,11 +70,13 @@ pub(crate) struct Slice {
     /// The heap whose lock guards a slab, or a zone's span (null in all others). Stable for everybody who holds a block of it, but for
     /// blocks of zones.
     pub(crate) owner: AtomicPtr<u8>,
-    /// Bytes of a block.
+    /// Bytes of a block. Free runs keep [`Residence`] here and in the next.
     pub(crate) block_size: u32,
     /// ceil(2^32 / block_size): an offset times this, shifted right by 32, is the block's index.
     pub(crate) reciprocal: u32,
-    pub(crate) class: u16,
+    pub(crate) class: u8,
+    /// Bitmap words in use.
+    pub(crate) words: u8,
     /// Set bits in `bitmap`. Derived.
     ///
     /// Not at a multiple of 4 (asserted below): there the compiler reads 32 bits, which the processor cannot take from the 16 that
@@ -87,8 +92,9 @@ pub(crate) struct Slice {
     pub(crate) previous: u32,
     /// First bitmap word that may have a bit.
     pub(crate) hint: u16,
-    /// Bitmap words in use.
-    pub(crate) words: u16,
+    /// Pages of this slice that were wholly free at the last sweep, and that nothing was taken from since. In the first slice of a
+    /// wholly free slab all of them, if the slab was one then. Free runs: whether they were there at the last sweep.
+    pub(crate) candidates: u16,
     /// The value of `free` at which a returned block is more than a set bit.
     pub(crate) trigger: u16,
     /// Blocks from this number on were never handed out, so all their bits are set; and they read zero. Derived, and never too low.
@@ -100,9 +106,10 @@ pub(crate) struct Slice {
     pub(crate) records: *mut u8,
     /// First slice of the run that this slice is in; kept up to date in slabs and at the start of spans.
     pub(crate) first: u32,
+    /// Pages of this slice that were given back to the kernel and not handed out since.
+    pub(crate) returned: u16,
     /// Arenas whose memory has to be made usable: this slice is.
     pub(super) committed: bool,
-    _pad: u8,
     /// First slice of a run: the pool that the run belongs to.
     pub(super) pool: Pool,
     /// One bit per block, set = free. The truth about the slab. Spans keep their sample record here.
@@ -112,7 +119,71 @@ pub(crate) struct Slice {
 const _: () = assert!(size_of::<Slice>() == 64 + BITMAP_WORDS * 8);
 const _: () = assert!(!core::mem::offset_of!(Slice, free).is_multiple_of(4));
 
+/// How much of a free run is in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Residence {
+    /// No page is: all of it reads zero.
+    pub(crate) clean: bool,
+    /// Pages that are known not to be.
+    pub(crate) absent: u32,
+    /// Of these, pages that were given back to the kernel.
+    pub(crate) returned: u32,
+    /// It has been free since the last sweep.
+    pub(crate) aged: bool,
+}
+
+impl Residence {
+    /// Nothing is known.
+    pub(crate) const UNKNOWN: Residence = Residence { clean: false, absent: 0, returned: 0, aged: false };
+
+    /// Slices that were never used, or are a fresh mapping.
+    pub(crate) fn fresh(slices: usize) -> Residence {
+        Residence { clean: true, absent: (slices * PAGES) as u32, returned: 0, aged: false }
+    }
+
+    /// Slices that were given back just now.
+    pub(crate) fn returned(slices: usize) -> Residence {
+        Residence { returned: (slices * PAGES) as u32, ..Residence::fresh(slices) }
+    }
+
+    /// Of `slices` slices, of which as many pages are absent as this says: if those are all, they read zero.
+    pub(crate) fn settled(self, slices: usize) -> Residence {
+        Residence { clean: self.absent as usize == slices * PAGES, ..self }
+    }
+
+    /// Take as much as `slices` slices can have.
+    pub(super) fn split_off(&mut self, slices: usize) -> Residence {
+        let most = (slices * PAGES) as u32;
+        let part = Residence { absent: self.absent.min(most), returned: self.returned.min(most), ..*self };
+        self.absent -= part.absent;
+        self.returned -= part.returned;
+        part
+    }
+
+    /// Of a run of `slices` slices and another, of `more`.
+    pub(super) fn merge(self, slices: usize, other: Residence, more: usize) -> Residence {
+        Residence {
+            clean: self.clean && other.clean,
+            absent: self.absent + other.absent,
+            returned: self.returned + other.returned,
+            aged: if more > slices { other.aged } else { self.aged },
+        }
+    }
+}
+
 impl Slice {
+    /// Of a free run.
+    pub(super) fn residence(&self) -> Residence {
+        Residence { clean: self.clean, absent: self.block_size, returned: self.reciprocal, aged: self.candidates != 0 }
+    }
+
+    pub(super) fn set_residence(&mut self, of: Residence) {
+        self.clean = of.clean;
+        self.block_size = of.absent;
+        self.reciprocal = of.returned;
+        self.candidates = of.aged as u16;
+    }
+
     /// Kind of the run that starts here; `None` inside a run and beyond the last.
     pub(crate) fn run(&self) -> Option<(Kind, usize)> {
         let head = self.head.load(Acquire);

@@ -1,5 +1,9 @@
 //! Runs of slices: taken from bins by length, split, merged with free neighbours when they come back.
 //!
+//! Free runs that are in memory and those that are not ([`Residence::clean`]) are not merged with each other, so that what was given
+//! back to the kernel is not given back again, and so that a run which reads zero is known to. Only where no run is long enough are
+//! neighbours of both kinds joined.
+//!
 //! The chain of heads is the truth; bins and back pointers are derived from it and rebuilt in a forked child that
 //! inherited the lock from a thread it does not have. So each change commits by one store to a head:
 //! split: the rear heads, then the store that shortens the front; merge: the store of the merged head, then the inner
@@ -9,7 +13,7 @@ use super::arenas;
 use super::bins::{self, find_for, link, unlink};
 use super::layout::FIRST;
 use super::window::{address_of, end_of_mapped, map_behind, map_to, settle, slice};
-use super::{Kind, Pool, SLICE, SLICES, foreign, huge};
+use super::{Kind, Pool, Residence, SLICE, SLICES, counts, foreign, huge, regions};
 use crate::options::{self, Name};
 use crate::os::{self, Refusal, lock::Lock};
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
@@ -17,7 +21,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 /// How many times its own length a growing run is offered.
 const ROOM: usize = 4;
 
-static LOCK: Lock = Lock::new();
+pub(super) static LOCK: Lock = Lock::new();
 /// Slices below have a head.
 static END: AtomicUsize = AtomicUsize::new(FIRST);
 
@@ -43,6 +47,9 @@ pub(crate) fn allocate_in(pool: Pool, slices: usize, alignment: usize) -> Option
                 found = grow(slices, alignment);
             }
         }
+        if found.is_none() && join_all(pool) {
+            found = find_for(pool, slices, alignment);
+        }
         found.map(|run| cut(run, slices, alignment))
     };
     LOCK.unlock();
@@ -59,7 +66,7 @@ fn may_grow() -> bool {
 fn usable(run: usize) -> bool {
     let committed = arenas::commit(run);
     if !committed {
-        free(run, false);
+        free(run, Residence::UNKNOWN);
     }
     committed
 }
@@ -100,7 +107,7 @@ pub(super) fn found(run: usize, pool: Pool) {
     // SAFETY: the lock is held and the caller owns the run.
     unsafe {
         (*slice(run)).pool = pool;
-        release(run, (*slice(run)).length(), (*slice(run)).clean);
+        release(run, (*slice(run)).length(), (*slice(run)).residence());
     }
     LOCK.unlock();
 }
@@ -114,11 +121,11 @@ pub(crate) fn reuse(slices: usize, alignment: usize) -> Option<usize> {
     run
 }
 
-/// Give a run in transit back. `clean`: all of it reads zero.
-pub(crate) fn free(index: usize, clean: bool) {
+/// Give a run in transit back.
+pub(crate) fn free(index: usize, residence: Residence) {
     LOCK.lock();
     // SAFETY: the lock is held and the caller owns the run.
-    unsafe { free_locked(index, clean) };
+    unsafe { free_locked(index, residence) };
     LOCK.unlock();
 }
 
@@ -139,36 +146,56 @@ unsafe fn extend_locked(run: usize, slices: usize) -> bool {
     unsafe {
         let Some((kind, length)) = (*slice(run)).run() else { return false };
         debug_assert!(slices > length);
-        let (after, end, pool) = (run + length, END.load(Relaxed), pool_of(run));
-        let mut free = 0;
-        if has_head(after) {
-            match (*slice(after)).run() {
-                Some((Kind::Free, n)) if pool_of(after) == pool => free = n,
-                _ => return false,
+        let (pool, end, wanted) = (pool_of(run), END.load(Relaxed), run + slices);
+        // Free runs of both kinds may follow one another.
+        let after = run + length;
+        let mut last = after;
+        while last < wanted && has_head(last) {
+            match (*slice(last)).run() {
+                Some((Kind::Free, n)) if pool_of(last) == pool => last += n,
+                _ => break,
             }
         }
-        if slices > length + free {
+        if last < wanted {
             // Only at the end of the window can more be had.
-            if pool != Pool::COMMON || after + free != end || !may_grow() || map_to(run + slices).is_err() {
+            if pool != Pool::COMMON || last != end || !may_grow() || map_to(wanted).is_err() {
                 return false;
             }
-            huge::grown(run + slices, slices, end_of_mapped());
+            huge::grown(wanted, slices, end_of_mapped());
         }
-        if free != 0 {
-            unlink(after, free);
-            if length + free > slices {
-                (*slice(run + slices)).pool = pool;
-                release(run + slices, length + free - slices, (*slice(after)).clean);
+        let mut at = after;
+        while at < last {
+            let n = (*slice(at)).length();
+            let mut residence = (*slice(at)).residence();
+            unlink(at, n);
+            at += n;
+            if at > wanted {
+                (*slice(wanted)).pool = pool;
+                let rest = if residence.clean {
+                    let taken = residence.split_off(n - (at - wanted));
+                    counts::note_reuse(taken.returned as usize);
+                    residence
+                } else {
+                    let rest = residence.split_off(at - wanted);
+                    counts::note_reuse(residence.returned as usize);
+                    rest
+                };
+                release(wanted, at - wanted, rest);
+            } else {
+                counts::note_reuse(residence.returned as usize);
             }
         }
         (*slice(run)).clean = false;
         (*slice(run)).set_run(kind, slices); // commit
-        if free != 0 {
-            (*slice(after)).clear_run();
+        let mut inner = after;
+        while inner < last.min(wanted) {
+            let n = (*slice(inner)).length();
+            (*slice(inner)).clear_run();
+            inner += n;
         }
         compiler_fence(SeqCst);
-        if run + slices > end && run < SLICES {
-            END.store(run + slices, Release);
+        if wanted > end && run < SLICES {
+            END.store(wanted, Release);
         }
         true
     }
@@ -178,20 +205,25 @@ unsafe fn extend_locked(run: usize, slices: usize) -> bool {
 unsafe fn cut(run: usize, slices: usize, alignment: usize) -> usize {
     // SAFETY: the lock is held; `run` is the head of a free run.
     unsafe {
-        let (length, pool, clean) = ((*slice(run)).length(), pool_of(run), (*slice(run)).clean);
+        let (length, pool, mut left) = ((*slice(run)).length(), pool_of(run), (*slice(run)).residence());
         unlink(run, length);
         let front = slices_to_alignment(run, alignment);
         let rear = length - front - slices;
+        // Where in a run the absent pages are is not known, but where it is clean. What is said to have been given back is rather too
+        // little than too much.
+        let taken = left.clean.then(|| left.split_off(slices).returned);
+        let (of_front, of_rear) = (left.split_off(front), left.split_off(rear));
+        counts::note_reuse((taken.unwrap_or(0) + left.returned) as usize);
         // Later heads first: the store that shortens the first one makes them visible to a walk.
         if rear > 0 {
             (*slice(run + front + slices)).pool = pool;
-            release(run + front + slices, rear, clean);
+            release(run + front + slices, rear, of_rear);
         }
-        (*slice(run + front)).clean = clean;
+        (*slice(run + front)).clean = left.clean;
         (*slice(run + front)).pool = pool;
         (*slice(run + front)).set_run(Kind::Transit, slices);
         if front > 0 {
-            release(run, front, clean);
+            release(run, front, of_front);
         }
         run + front
     }
@@ -220,6 +252,10 @@ unsafe fn grow(slices: usize, alignment: usize) -> Option<usize> {
         }
         huge::grown(need, slices, end_of_mapped());
         append(end, need);
+        // The last run may be of the other kind than what is new.
+        if start < end && (*slice(end)).run().is_some() {
+            join(start, end);
+        }
         Some(start)
     }
 }
@@ -241,7 +277,7 @@ unsafe fn grow_behind(slices: usize, alignment: usize) -> Option<usize> {
         compiler_fence(SeqCst);
         END.store(start + length, Release); // the foreign run has its head already
         settle();
-        free_locked(start, true);
+        free_locked(start, Residence::fresh(length));
         Some(start)
     }
 }
@@ -254,7 +290,7 @@ unsafe fn append(run: usize, end: usize) {
         (*slice(run)).set_run(Kind::Transit, end - run);
         compiler_fence(SeqCst);
         END.store(end, Release);
-        free_locked(run, true);
+        free_locked(run, Residence::fresh(end - run));
     }
 }
 
@@ -264,7 +300,7 @@ fn has_head(index: usize) -> bool {
 }
 
 /// The free run of the pool that ends where `run` starts.
-unsafe fn free_run_before(run: usize, pool: Pool) -> Option<usize> {
+pub(super) unsafe fn free_run_before(run: usize, pool: Pool) -> Option<usize> {
     if run == FIRST {
         return None;
     }
@@ -279,39 +315,92 @@ unsafe fn free_run_before(run: usize, pool: Pool) -> Option<usize> {
 }
 
 /// Make a free run and put it into its bin. Its head knows its pool.
-unsafe fn release(run: usize, length: usize, clean: bool) {
+pub(super) unsafe fn release(run: usize, length: usize, residence: Residence) {
     // SAFETY: the caller holds the lock and owns these slices.
     unsafe {
-        (*slice(run)).clean = clean;
+        (*slice(run)).set_residence(residence);
         (*slice(run)).set_run(Kind::Free, length);
         link(run, length);
     }
+    if !residence.clean {
+        regions::touch(run);
+    }
 }
 
-unsafe fn free_locked(mut run: usize, mut clean: bool) {
+/// Make one of two free runs that follow one another.
+unsafe fn join(run: usize, after: usize) {
+    // SAFETY: the lock is held; both are heads of free runs.
+    unsafe {
+        let (length, more) = ((*slice(run)).length(), (*slice(after)).length());
+        let residence = (*slice(run)).residence().merge(length, (*slice(after)).residence(), more);
+        unlink(run, length);
+        unlink(after, more);
+        release(run, length + more, residence); // commit
+        (*slice(after)).clear_run();
+    }
+}
+
+/// Join free runs that follow one another. False: there were none.
+#[cold]
+unsafe fn join_all(pool: Pool) -> bool {
+    let mut joined = false;
+    let mut join_range = |first: usize, end: usize| {
+        let mut at = first;
+        // SAFETY: the lock is held; these slices have metadata.
+        unsafe {
+            while at < end
+                && let Some((kind, length)) = (*slice(at)).run()
+            {
+                let after = at + length;
+                let both = kind == Kind::Free
+                    && after < end
+                    && (*slice(after)).run().is_some_and(|(kind, _)| kind == Kind::Free)
+                    && (pool_of(at), pool_of(after)) == (pool, pool);
+                if both {
+                    join(at, after);
+                    joined = true;
+                } else {
+                    at = after;
+                }
+            }
+        }
+    };
+    join_range(FIRST, END.load(Relaxed));
+    for arena in arenas::all().filter(|arena| arena.is_outside()) {
+        let (first, slices) = arena.range();
+        join_range(first, first + slices);
+    }
+    joined
+}
+
+pub(super) unsafe fn free_locked(mut run: usize, mut residence: Residence) {
+    let clean = residence.clean;
     // SAFETY: the lock is held; neighbours are looked at through heads and back pointers.
     unsafe {
         let (mut length, pool) = ((*slice(run)).length(), pool_of(run));
         let mut inner = [0usize; 2];
         let after = run + length;
-        let is_free =
-            |run: usize| pool_of(run) == pool && (*slice(run)).run().is_some_and(|(kind, _)| kind == Kind::Free);
-        if has_head(after) && is_free(after) {
+        let is_like = |run: usize| {
+            pool_of(run) == pool
+                && (*slice(run)).run().is_some_and(|(kind, _)| kind == Kind::Free)
+                && (*slice(run)).clean == clean
+        };
+        if has_head(after) && is_like(after) {
             let more = (*slice(after)).length();
+            residence = residence.merge(length, (*slice(after)).residence(), more);
             unlink(after, more);
-            clean &= (*slice(after)).clean;
             length += more;
             inner[0] = after;
         }
-        if let Some(before) = free_run_before(run, pool) {
+        if let Some(before) = free_run_before(run, pool).filter(|&before| is_like(before)) {
             let more = (*slice(before)).length();
+            residence = residence.merge(length, (*slice(before)).residence(), more);
             unlink(before, more);
-            clean &= (*slice(before)).clean;
             length += more;
             inner[1] = run;
             run = before;
         }
-        (*slice(run)).clean = clean;
+        (*slice(run)).set_residence(residence);
         (*slice(run)).set_run(Kind::Free, length); // commit
         for head in inner {
             if head != 0 {
@@ -319,6 +408,9 @@ unsafe fn free_locked(mut run: usize, mut clean: bool) {
             }
         }
         link(run, length);
+    }
+    if !clean {
+        regions::touch(run);
     }
 }
 
@@ -421,7 +513,7 @@ pub(super) fn give_back_rear(run: usize, slices: usize) {
         if slices != 0 {
             (*slice(run)).set_run(Kind::Transit, slices);
         }
-        free_locked(run + slices, true);
+        free_locked(run + slices, Residence::fresh(length - slices));
     }
     LOCK.unlock();
 }
@@ -466,6 +558,11 @@ pub(crate) fn repair() {
         }
     });
     LOCK.reset();
+}
+
+/// Whether a slice may be the first of a run.
+pub(crate) fn is_used(index: usize) -> bool {
+    index < END.load(Acquire) || index >= SLICES
 }
 
 /// Slices of the window that were ever used.

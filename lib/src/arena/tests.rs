@@ -33,19 +33,19 @@ fn a_pool_gives_what_it_has_and_no_more() {
         assert!(runs.iter().map(|run| run.1).sum::<usize>() > 24 - 5);
         let middle = round % runs.len();
         runs.rotate_left(middle);
-        runs.iter().for_each(|&(run, _)| free(run, false));
+        runs.iter().for_each(|&(run, _)| free(run, Residence::UNKNOWN));
         // All of it is one run again, also for those who want an alignment.
         let whole = allocate_in(pool, 24, 1).unwrap();
         assert_eq!(address_of(whole), start);
         assert!(allocate_in(pool, 1, 1).is_none());
-        free(whole, false);
+        free(whole, Residence::UNKNOWN);
     }
     let near = allocate_in(pool, 3, 1).unwrap();
     // SAFETY: the run is ours; behind it 21 slices are free.
     unsafe {
         assert!(!extend(near, 25) && extend(near, 24) && (*slice(near)).length() == 24);
     }
-    free(near, false);
+    free(near, Residence::UNKNOWN);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn common_runs_do_not_come_from_an_exclusive_arena() {
     let runs: Vec<_> = (0..200).map(|_| allocate(1, 1).unwrap()).collect();
     for run in runs {
         assert!(pool_of(run) == Pool::COMMON && !(start..start + length).contains(&address_of(run)));
-        free(run, false);
+        free(run, Residence::UNKNOWN);
     }
 }
 
@@ -75,6 +75,6 @@ fn the_window_goes_on_behind_foreign_mappings() {
     let mut heads = Vec::new();
     walk(|run, kind| heads.push((run, kind)));
     assert!(heads.contains(&(obstacle, Kind::Foreign)) && heads.contains(&(run, Kind::Transit)), "{heads:?}");
-    free(run, true);
+    free(run, Residence::fresh(300));
     assert!((0..100).all(|_| allocate(1, 1).unwrap() != obstacle));
 }

@@ -4,7 +4,7 @@ use super::classes::{SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class}
 use super::grow::{self, GROWN_TO_SPAN};
 use super::interval::Drawn;
 use super::magazine::{ClassState, MAGAZINE_SHIFT};
-use super::{Heap, child, emergency, guarded, home, interval, refill, release, sampled, span, thread, zone};
+use super::{Heap, child, due, emergency, guarded, home, interval, refill, release, sampled, span, thread, zone};
 use crate::arena;
 use crate::options::{self, Name};
 use crate::os::libc;
@@ -85,6 +85,9 @@ pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut
         let block = state.pop_locked(magazine);
         Heap::leave(heap, magazine, state, epoch);
         (*heap).lock.unlock();
+        if due::is_due() {
+            (crate::HOOKS.drained)();
+        }
         block
     }
 }

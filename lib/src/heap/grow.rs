@@ -9,7 +9,7 @@
 
 use super::span::{self, allocate_growing, moved, record, start, tail};
 use super::{interval, release, sampled, statistics, thread, zone};
-use crate::arena::{self, Kind, Pool, SLICE, address_of, index_of, slice};
+use crate::arena::{self, Kind, PAGES, Pool, Residence, SLICE, address_of, index_of, slice};
 use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -95,8 +95,9 @@ pub(super) unsafe fn give_back_moved(index: usize) {
         moved(index).write(0);
         // If neither is to be had, the run is not to be used again.
         if arena::renew(index) || os::discard(run, length) {
-            arena::note_discard(length);
-            arena::free(index, true);
+            let slices = length / SLICE;
+            arena::note_discard(slices * PAGES);
+            arena::free(index, Residence::returned(slices));
         }
     }
 }

@@ -17,7 +17,7 @@ use super::interval::{GOLDEN, mix};
 use super::magazine::LONG;
 use super::sampled::Record;
 use super::{CLASSES, Heap, all, slab, span, zone};
-use crate::arena::{self, Pool, SLICE, address_of};
+use crate::arena::{self, Pool, Residence, SLICE, address_of};
 use crate::options::{self, Name};
 use crate::os;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -229,7 +229,7 @@ fn make(size: usize, alignment: usize) -> Option<(usize, *mut u8)> {
     let index = slab::obtain(core::ptr::null_mut(), body + 1, (natural / SLICE).max(1))?;
     let guard = address_of(index + body);
     if !os::forbid(guard, SLICE) {
-        arena::free(index, false);
+        arena::free(index, Residence::UNKNOWN);
         return None;
     }
     let block = (guard - size) & !(alignment - 1);

@@ -140,6 +140,15 @@ pub(super) unsafe fn is_busy_in_slabs_here(heap: *mut Heap) -> bool {
     }
 }
 
+/// True while this thread has the slabs of this home locked.
+pub(super) unsafe fn slabs_held_by_me(home: *mut Heap) -> bool {
+    // SAFETY: homes are never unmapped.
+    unsafe {
+        let shared = (*home).shared.load(Relaxed);
+        (*home).slab_lock.held_by_me() || (!shared && (*home).lock.held_by_me())
+    }
+}
+
 /// In a forked child: a thread that is not here was in the slabs of this heap.
 pub(super) unsafe fn slabs_held_by_vanished(heap: *mut Heap) -> bool {
     // SAFETY: one thread.

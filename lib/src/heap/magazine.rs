@@ -88,6 +88,11 @@ impl Magazine {
         }
     }
 
+    /// A number that changes with each pop and each push, but for the rarest of chances.
+    pub(crate) fn position(&self) -> usize {
+        self.top.load(Relaxed).rotate_left(32) ^ self.free_top.load(Relaxed)
+    }
+
     /// [`pop`](Self::pop), as the slot that holds the block.
     #[inline(always)]
     pub(crate) unsafe fn pop_slot(&self) -> Option<usize> {
@@ -159,6 +164,8 @@ pub(crate) struct ClassState {
     /// Slots of the alloc stack below this one hold blocks that were never handed out and read zero. Read by the owner without the
     /// lock: only the owner writes it, and a theft moves no block to another slot.
     fresh_end: AtomicUsize,
+    /// What [`has_moved`](Self::has_moved) saw last.
+    seen: usize,
     /// Blocks went back to the slabs since the last refill.
     flushed: bool,
     /// How often blocks are guarded has changed: draw anew.
@@ -185,6 +192,7 @@ impl ClassState {
         largest: 0,
         batch: 0,
         fresh_end: AtomicUsize::new(0),
+        seen: 0,
         flushed: false,
         guard_changed: false,
         guest: false,
@@ -248,6 +256,12 @@ impl ClassState {
     fn arm(&self, m: &Magazine, epoch: u32) {
         let bottom = (self.real_bottom as i64).max(self.limit) as usize;
         m.bottom.store(if self.epoch == epoch { bottom } else { POISON }, Relaxed);
+    }
+
+    /// Whether the owner has allocated or freed since this was asked last.
+    pub(crate) fn has_moved(&mut self, m: &Magazine) -> bool {
+        let now = m.position();
+        core::mem::replace(&mut self.seen, now) != now
     }
 
     /// Thief, first step for the alloc stack: after this and a fence of the whole process, the owner takes nothing more.

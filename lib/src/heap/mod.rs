@@ -27,10 +27,12 @@
 
 pub(crate) mod allocate;
 pub(crate) mod classes;
+pub(crate) mod due;
 mod emergency;
 pub(crate) mod events;
 pub(crate) mod grow;
 pub(crate) mod guarded;
+pub(crate) mod holes;
 mod home;
 pub(crate) mod interval;
 mod magazine;
@@ -52,7 +54,7 @@ pub(crate) mod tests;
 
 use crate::os::{self, child, lock::Lock};
 use classes::{CLASSES, SLOTS, largest_capacity};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
 use magazine::{ClassState, Magazine};
 use slab::SlabLists;
 use zone::Zone;
@@ -94,6 +96,10 @@ pub(crate) struct Heap {
     slab_lock: Lock,
     /// The slabs of this heap, by class.
     slabs: [SlabLists; CLASSES],
+    /// Bytes of blocks of these slabs that are not in them: with the program, or cached. Written under the slabs' lock.
+    out: AtomicUsize,
+    /// Of all stacks, what a sweep saw of them last (see [`steal`]).
+    seen: AtomicU64,
     /// The zone whose blocks are here: [`zone::MAIN`] in ordinary heaps, the zone in its home and its guests, null in a guest that
     /// has none at present.
     zone: AtomicPtr<Zone>,
@@ -126,6 +132,8 @@ pub(crate) static EMPTY: Heap = Heap {
     shared: AtomicBool::new(false),
     slab_lock: Lock::new(),
     slabs: [const { SlabLists::NONE }; CLASSES],
+    out: AtomicUsize::new(0),
+    seen: AtomicU64::new(0),
     refills_left: 0,
     zone: AtomicPtr::new(zone::main()),
     host: AtomicPtr::new(&raw const EMPTY as *mut Heap),
@@ -206,6 +214,20 @@ fn all() -> impl Iterator<Item = *mut Heap> {
         (!heap.is_null()).then(|| at = unsafe { (*heap).next.load(Acquire) });
         (!heap.is_null()).then_some(heap)
     })
+}
+
+/// Threads that have a heap, at most as many as `enough`.
+pub(crate) fn threads(enough: usize) -> usize {
+    // SAFETY: H3.
+    all().filter(|&heap| unsafe { !(*heap).guest && (*heap).live.load(Relaxed) != 0 }).take(enough).count()
+}
+
+/// Bytes of blocks of slabs that are not in them: with the program, or cached.
+pub(crate) fn bytes_out() -> usize {
+    let mut sum = zone::bytes_out();
+    // SAFETY: homes are never unmapped.
+    home::each(|home| sum += unsafe { (*home).out.load(Relaxed) });
+    sum
 }
 
 /// A heap for this thread: one that nobody owns, else a new one. Lock-free. Null: no memory.

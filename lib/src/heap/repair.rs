@@ -10,7 +10,7 @@
 
 use super::classes::CLASSES;
 use super::slab::SlabLists;
-use super::{Heap, THEFT, all, home, interval, sampled, secure, slab, steal, thread, zone};
+use super::{Heap, THEFT, all, holes, home, interval, sampled, secure, slab, steal, thread, zone};
 use crate::arena::{self, Kind, slice};
 use crate::os::{self, child};
 use core::sync::atomic::Ordering::*;
@@ -35,6 +35,17 @@ pub(super) fn repair() {
     }
     damaged |= zone::repair_lists();
     arena::repair();
+    // SAFETY: one thread; homes are never unmapped.
+    unsafe {
+        holes::repair(|home| {
+            damaged = true;
+            if !(*home).damaged {
+                (*home).damaged = true;
+                (*home).slabs = [const { SlabLists::NONE }; CLASSES];
+                zone::lose_members(home);
+            }
+        });
+    }
     slab::recount_kept();
     if damaged {
         arena::walk(|index, kind| {

@@ -9,7 +9,7 @@ use super::classes::{CLASSES, class_size};
 use super::events::Hooks;
 use super::misuse::{self, Misuse};
 use super::{Heap, slab, zone};
-use crate::arena::{self, Kind, Pool, Slice, address_of, slice};
+use crate::arena::{self, Kind, Pool, Residence, Slice, address_of, slice};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -204,7 +204,7 @@ unsafe fn take(class: usize) -> Option<(usize, usize)> {
             let blocks = (*slice(index)).blocks as usize;
             let records = os::map(blocks * size_of::<Record>());
             if records.is_null() {
-                arena::free(index, false);
+                arena::free(index, Residence::UNKNOWN);
                 return None;
             }
             (*slice(index)).records = records;

@@ -5,7 +5,7 @@ use super::sampled::{self, Record};
 use super::{
     Heap, allocate, child, emergency, grow, guarded, interval, release, secure, slab, statistics, thread, zone,
 };
-use crate::arena::{self, Kind, Pool, SLICE, address_of, class_entry, index_of, slice};
+use crate::arena::{self, Kind, PAGES, Pool, Residence, SLICE, address_of, class_entry, index_of, slice};
 use crate::os;
 
 /// Spans of this size go back to the operating system when they are freed, in bytes.
@@ -158,15 +158,17 @@ pub(super) unsafe fn give_back(index: usize) -> *mut u8 {
             grow::give_back_moved(index);
             return parked;
         }
-        let mut clean = false;
+        let mut residence = Residence::UNKNOWN;
         if slices * SLICE >= RETURNED_AT_ONCE && arena::is_plain(index) {
             // Memory of this size costs more to keep than to fault in again.
-            clean = os::discard(run, slices * SLICE);
-            arena::note_discard(slices * SLICE);
+            if os::discard(run, slices * SLICE) {
+                arena::note_discard(slices * PAGES);
+                residence = Residence::returned(slices);
+            }
         } else if secure::clears() {
             block.write_bytes(0, usable);
         }
-        arena::free(index, clean);
+        arena::free(index, residence);
         parked
     }
 }

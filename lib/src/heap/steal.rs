@@ -23,43 +23,124 @@ const UNKNOWN: u8 = 0;
 const WORKS: u8 = 1;
 const REFUSED: u8 = 2;
 
-/// Give the cached blocks of all threads back to their slabs, this thread's own included. Returns how many were stolen from
-/// others. With no lock held.
-pub(crate) fn steal_all() -> usize {
+/// What was done to the caches of all threads.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Stolen {
+    /// Blocks of other threads.
+    pub(crate) blocks: usize,
+    /// Heaps that were looked at.
+    pub(crate) heaps: usize,
+    /// Heaps whose thread has allocated or freed since they were looked at last.
+    pub(crate) active: usize,
+    /// Heaps whose alloc stacks could not be had, as the kernel has no fence.
+    pub(crate) refused: usize,
+}
+
+/// Which caches to take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    /// Those of classes that their thread has not used since they were looked at last.
+    Idle,
+}
+
+/// Give the cached blocks of all threads back to their slabs, this thread's own included, and the slabs that are wholly free to the
+/// arena. With no lock held.
+pub(crate) fn steal_all() -> Stolen {
     steal_from(|_| true)
 }
 
 /// The same for some heaps.
-pub(super) fn steal_from(wanted: impl Fn(*mut Heap) -> bool) -> usize {
+pub(super) fn steal_from(wanted: impl Fn(*mut Heap) -> bool) -> Stolen {
+    let stolen = steal_those(Which::All, wanted);
+    slab::give_up_empty(core::ptr::null_mut());
+    misuse::tell();
+    stolen
+}
+
+/// Give back the cached blocks of classes that their threads have not used since this was called last. With no lock held.
+pub(crate) fn steal_idle() -> Stolen {
+    steal_those(Which::Idle, |_| true)
+}
+
+fn steal_those(which: Which, wanted: impl Fn(*mut Heap) -> bool) -> Stolen {
     let own = thread::own();
+    let mut stolen = Stolen::default();
     // SAFETY: the lock of EMPTY is never taken.
     if LOCK.held_by_me() || unsafe { (*own).lock.held_by_me() } {
-        return 0; // a signal handler has interrupted this thread
+        return stolen; // a signal handler has interrupted this thread
     }
     LOCK.lock();
-    let mut stolen = 0;
     if let Some(loot) = loot() {
         for heap in all().filter(|&heap| wanted(heap)) {
+            stolen.heaps += 1;
             // SAFETY: H3.
             unsafe {
+                let at_rest = if which == Which::Idle { has_rested(heap) } else { Rest::Unknown };
+                match at_rest {
+                    Rest::Empty => continue,
+                    Rest::No => stolen.active += 1,
+                    Rest::Yes | Rest::Unknown => {}
+                }
                 if core::ptr::eq((*heap).host.load(Relaxed), own) && !Heap::is_empty_heap(own) {
                     // Its guests, too; not in one that this signal handler has interrupted.
                     if !home::is_busy_here(heap) {
-                        thread::flush_all(heap);
+                        flush_own(heap, which);
                     }
                 } else if thread::claim_orphan(heap) {
-                    thread::flush_all(heap);
+                    flush_own(heap, which);
                     thread::give_up(heap);
                 } else {
-                    stolen += steal(heap, loot);
+                    stolen.blocks += steal(heap, loot, which);
+                    stolen.refused += (FENCE.load(Relaxed) == REFUSED) as usize;
+                }
+                if at_rest == Rest::Yes {
+                    // Nothing is left, unless its thread has come back meanwhile: then it has moved.
+                    (*heap).seen.store(!(*heap).seen.load(Relaxed), Relaxed);
                 }
             }
         }
     }
     LOCK.unlock();
-    slab::give_up_empty(core::ptr::null_mut());
-    misuse::tell();
     stolen
+}
+
+/// What the thread of a heap has done since it was looked at last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Unknown,
+    /// It has allocated or freed.
+    No,
+    /// Neither.
+    Yes,
+    /// Neither, and all its caches were taken before.
+    Empty,
+}
+
+/// Ask, and remember the answer. Theft lock held.
+unsafe fn has_rested(heap: *mut Heap) -> Rest {
+    // SAFETY: H3; only the positions of the stacks are read, without a lock.
+    unsafe {
+        let magazines = &(*heap).magazines;
+        let positions = magazines.iter().fold(0u64, |sum, m| sum.rotate_left(7).wrapping_add(m.position() as u64));
+        let seen = (*heap).seen.load(Relaxed);
+        if seen == !positions {
+            return Rest::Empty;
+        }
+        (*heap).seen.store(positions, Relaxed);
+        if seen == positions { Rest::Yes } else { Rest::No }
+    }
+}
+
+/// The caches of a heap that is this thread's.
+unsafe fn flush_own(heap: *mut Heap, which: Which) {
+    // SAFETY: the caller owns the heap.
+    unsafe {
+        match which {
+            Which::All => thread::flush_all(heap),
+            Which::Idle => thread::flush_idle(heap),
+        }
+    }
 }
 
 /// No theft is on its way as long as this lives.
@@ -97,8 +178,8 @@ fn fence_works() -> bool {
     FENCE.load(Relaxed) == WORKS
 }
 
-/// Everything cached in one heap, given back. Returns the number of blocks.
-unsafe fn steal(heap: *mut Heap, loot: *mut usize) -> usize {
+/// What is cached in one heap, given back. Returns the number of blocks.
+unsafe fn steal(heap: *mut Heap, loot: *mut usize, which: Which) -> usize {
     // SAFETY: stacks are touched under the heap's lock; the loot has room for all slots of a heap.
     unsafe {
         (*heap).lock.lock();
@@ -111,6 +192,9 @@ unsafe fn steal(heap: *mut Heap, loot: *mut usize) -> usize {
         let mut claims = [0u64; CLASSES.div_ceil(64)];
         for class in 1..CLASSES {
             let (magazine, state) = Heap::class(heap, class);
+            if state.has_moved(magazine) && which == Which::Idle {
+                continue;
+            }
             take(state.take_frees(magazine));
             if fence_works() && state.claim(magazine) {
                 claims[class / 64] |= 1 << (class % 64);

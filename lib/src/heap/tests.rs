@@ -194,7 +194,7 @@ fn stealing_from_running_threads() {
             let thief = scope.spawn(|| {
                 let mut stolen = 0;
                 while !stop.load(core::sync::atomic::Ordering::Relaxed) {
-                    stolen += super::steal::steal_all();
+                    stolen += super::steal::steal_all().blocks;
                     if sampling && stolen % 7 == 0 {
                         assert!(profiler::start(&options(4096, stolen as u64)));
                     }
@@ -247,7 +247,7 @@ fn stealing_from_tight_loops() {
         }
         // However the machine schedules them.
         for _ in 0..10_000_000 {
-            if stolen.fetch_add(super::steal::steal_all(), Relaxed) > ENOUGH {
+            if stolen.fetch_add(super::steal::steal_all().blocks, Relaxed) > ENOUGH {
                 break;
             }
         }
@@ -286,7 +286,7 @@ fn stealing_does_not_change_samples() {
             go.send(()).unwrap();
             ready.recv().unwrap();
             if steal {
-                stolen += super::steal::steal_all();
+                stolen += super::steal::steal_all().blocks;
             }
         }
         profiler::stop();

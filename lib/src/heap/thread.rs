@@ -117,6 +117,9 @@ fn attach(current: *mut Heap) -> Option<Lease> {
     if first {
         (crate::HOOKS.started)();
     }
+    if !borrowed {
+        (crate::HOOKS.threads_changed)();
+    }
     libc::set_errno(errno);
     Some(Lease { heap, borrowed })
 }
@@ -206,6 +209,7 @@ unsafe fn leave(heap: *mut Heap) {
     }
     give_up(heap);
     emergency::adopt_deferred();
+    (crate::HOOKS.threads_changed)();
     misuse::tell();
 }
 
@@ -235,18 +239,45 @@ unsafe fn retire(heap: *mut Heap) {
 /// Give back all cached blocks of a heap. Owner only.
 pub(super) unsafe fn flush_all(heap: *mut Heap) {
     for class in 1..super::CLASSES {
-        // SAFETY: the caller owns the heap; each flush releases the lock.
+        // SAFETY: the caller owns the heap.
+        unsafe { flush_class(heap, class) }
+    }
+}
+
+/// Give back the cached blocks of classes that were not used since this was asked last. Owner only.
+pub(super) unsafe fn flush_idle(heap: *mut Heap) {
+    for class in 1..super::CLASSES {
+        // SAFETY: the caller owns the heap; states are read under its lock.
         unsafe {
-            refill::lock_emptied(heap, class);
+            (*heap).lock.lock();
             let (magazine, state) = Heap::class(heap, class);
-            if state.has_frees(magazine) {
-                let (magazine, state) = Heap::enter(heap, class);
-                state.swap(magazine);
-                Heap::leave(heap, magazine, state, interval::epoch());
-                refill::flush(heap, class);
-            } else {
-                (*heap).lock.unlock();
+            let rests = !state.has_moved(magazine) && state.blocks(magazine) != 0;
+            (*heap).lock.unlock();
+            if rests {
+                flush_class(heap, class);
             }
         }
     }
+}
+
+unsafe fn flush_class(heap: *mut Heap, class: usize) {
+    // SAFETY: the caller owns the heap; each flush releases the lock.
+    unsafe {
+        refill::lock_emptied(heap, class);
+        let (magazine, state) = Heap::class(heap, class);
+        if state.has_frees(magazine) {
+            let (magazine, state) = Heap::enter(heap, class);
+            state.swap(magazine);
+            Heap::leave(heap, magazine, state, interval::epoch());
+            refill::flush(heap, class);
+        } else {
+            (*heap).lock.unlock();
+        }
+    }
+}
+
+/// Give back the cached blocks of this thread's heaps. With no lock held.
+pub(crate) fn flush_here() {
+    let own = own();
+    super::steal::steal_from(|heap| !Heap::is_empty_heap(own) && host_of(heap) == own);
 }

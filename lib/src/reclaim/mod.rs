@@ -3,63 +3,130 @@
 //! The layer above calls what is here; none of it needs the calling thread to have a heap, and all of it may be called at any time by
 //! any thread, also in a signal handler and in a forked child (then some of it does nothing).
 
+mod debt;
+mod inline;
 mod report;
+mod scavenger;
+mod sweep;
 
-pub(crate) use report::{HolesStats, PurgeReport};
+pub use report::{HolesStats, PurgeReport};
 
-use crate::heap::steal;
-use crate::os::lock::Lock;
+use crate::heap::{holes, steal, thread};
+use crate::options::{self, Name};
+use crate::os::{self, lock::Lock};
+use core::sync::atomic::{AtomicU64, Ordering::*};
+use sweep::{Effort, Swept};
 
-/// One purge at a time.
-static PURGING: Lock = Lock::new();
+/// One sweep at a time.
+static SWEEPING: Lock = Lock::new();
 
-/// Give back all that can be had, from whatever thread has it. `force`: without ageing, and without regard to what the next use of it
-/// costs. `metadata`: also that of free ranges. `None`: another purge is on its way, maybe one that this signal handler has
-/// interrupted. With no lock held.
-pub(crate) fn purge_all(force: bool, metadata: bool) -> Option<PurgeReport> {
-    if !PURGING.try_lock() {
-        return None;
+/// Memory came back to slabs or to the arena: whoever gives it back is told. With no lock held.
+#[inline(always)]
+pub(crate) fn drained() {
+    if scavenger::is_running() {
+        scavenger::notice();
+    } else {
+        inline::look();
     }
-    let report = purge(force, metadata);
-    PURGING.unlock();
-    Some(report)
 }
 
-/// BODY TO REPLACE: only the caches are emptied.
-fn purge(_force: bool, metadata: bool) -> PurgeReport {
-    steal::steal_all();
-    PurgeReport { complete: true, reclaimed: metadata, ..PurgeReport::NOTHING }
+/// A thread has got its heap, or has left it; or the options are known. With no lock held.
+pub(crate) fn threads_changed() {
+    scavenger::threads_changed();
+}
+
+/// Run with the right to sweep, unless somebody has it. With no lock held.
+fn sweep_if_alone(run: impl FnOnce(&dyn Fn(Effort) -> Swept)) {
+    // A signal handler must not wait for what it has interrupted, nor take what is being repaired.
+    if !os::child::is_in_order() || !SWEEPING.try_lock() {
+        return;
+    }
+    // SAFETY: the lock is held, and no other.
+    run(&|effort| unsafe { sweep::sweep(effort) });
+    SWEEPING.unlock();
+}
+
+/// Give back all that can be had, from whatever thread has it. `force`: without ageing, and also what is cached of threads that use it.
+/// `metadata`: also that of free ranges. `None`: another purge is on its way, maybe one that this signal handler has
+/// interrupted. With no lock held.
+pub(crate) fn purge_all(force: bool, metadata: bool) -> Option<PurgeReport> {
+    let mut report = None;
+    sweep_if_alone(|sweep| {
+        let stolen = if force { steal::steal_all() } else { steal::steal_idle() };
+        let swept = sweep(if force { Effort::Forced } else { Effort::Thorough });
+        report = Some(PurgeReport {
+            arena_bytes: swept.arena_bytes,
+            hole_bytes: swept.hole_bytes,
+            theaps_swept: stolen.heaps - stolen.refused,
+            theaps_pending: stolen.refused,
+            complete: stolen.refused == 0,
+            reclaimed: metadata,
+            ..PurgeReport::NOTHING
+        });
+    });
+    report
 }
 
 /// Whether this thread is in [`purge_all`] already: it must not wait for it.
 pub(crate) fn purges_here() -> bool {
-    PURGING.held_by_me()
+    SWEEPING.held_by_me()
 }
 
 /// The calling thread will not allocate for a while: give its cached blocks back and sweep, unless that was done a moment ago.
-/// BODY TO REPLACE.
-pub(crate) fn thread_idle() {}
+pub(crate) fn thread_idle() {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    thread::flush_here();
+    let least = options::get(Name::PurgeHolesMinInterval).clamp(0, 3_600_000) as u64 * 1_000_000;
+    let now = os::now();
+    if now.saturating_sub(LAST.load(Relaxed)) >= least {
+        LAST.store(now, Relaxed);
+        sweep_if_alone(|sweep| drop(sweep(Effort::Forced)));
+    }
+}
 
-/// The same, done by the scavenger if there is one (which this may start): true. BODY TO REPLACE.
+/// The same, done by the scavenger if there is one (which this may start): true.
 pub(crate) fn thread_idle_start() -> bool {
+    if options::get(Name::Scavenger) > 0 && scavenger::start() {
+        thread::flush_here();
+        scavenger::notice();
+        return true;
+    }
     thread_idle();
     false
 }
 
-/// The thread goes on. BODY TO REPLACE.
+/// The thread goes on. Nothing is to be done: whoever sweeps needs no thread to hold still.
 pub(crate) fn thread_idle_end() {}
 
-/// End the scavenger's thread, for good in this process. Slow paths go on to return memory. Waits for it. BODY TO REPLACE.
-pub(crate) fn stop_scavenger() {}
-
-/// What was returned from inside slabs, and what of that is still away. BODY TO REPLACE.
-pub(crate) fn holes_stats() -> HolesStats {
-    HolesStats::default()
+/// End the scavenger's thread, for good in this process. Slow paths go on to return memory. Waits for it.
+pub(crate) fn stop_scavenger() {
+    scavenger::stop();
 }
 
-/// In a forked child: a purge of a thread that is not here is over.
-pub(crate) fn forked() {
-    if PURGING.held_by_vanished() {
-        PURGING.reset();
+/// The process ends.
+pub(crate) fn end() {
+    scavenger::stop();
+}
+
+/// What was returned from inside slabs, and what of that is still away.
+pub(crate) fn holes_stats() -> HolesStats {
+    let counts = holes::counts();
+    let bytes = |pages: u64| pages as usize * os::PAGE;
+    HolesStats {
+        purged_bytes: bytes(counts.purged_now),
+        purged_bytes_total: bytes(counts.purged),
+        discard_calls: os::discard_calls() as usize,
+        reuse_calls: counts.reuses as usize,
+        pages_freed: counts.given_up as usize,
+        full_sweeps: sweep::SWEEPS.load(Relaxed) as usize,
+        ..HolesStats::default()
     }
+}
+
+/// In a forked child: a sweep of a thread that is not here is over.
+pub(crate) fn forked() {
+    if SWEEPING.held_by_vanished() {
+        SWEEPING.reset();
+    }
+    scavenger::forked();
 }

@@ -10,7 +10,7 @@ use super::{DELETED, DESTROYED, Heap, IDLE, IDLE_ZONES, IN_USE, REGISTRY, Zone, 
 use crate::arena::{self, Kind, index_of, slice};
 use crate::heap::classes::CLASSES;
 use crate::heap::slab::SlabLists;
-use crate::heap::{home, interval, sampled, slab, span, thread};
+use crate::heap::{holes, home, interval, sampled, slab, span, thread};
 use crate::os;
 use core::sync::atomic::Ordering::*;
 
@@ -43,7 +43,7 @@ fn is_main_of_its(zone: *mut Zone) -> bool {
 
 /// True: the zone was in use and is this thread's to end.
 pub(super) fn begin(zone: *mut Zone, state: u32) -> bool {
-    if zone.is_null() || is_main(zone) || REGISTRY.held_by_me() {
+    if zone.is_null() || is_main(zone) || REGISTRY.held_by_me() || holes::is_sweeper() {
         return false;
     }
     // SAFETY: Z3.
@@ -133,7 +133,9 @@ unsafe fn leave_one(zone: *mut Zone, heir: Option<*mut Zone>) -> bool {
     // SAFETY: Z2, Z4: the slabs are locked.
     unsafe {
         let home = (*zone).home();
+        let _at_rest = holes::sweeper(); // nothing of it is being given back to the kernel
         let Some(locked) = home::lock(home, core::ptr::null_mut()) else { return false };
+        (*home).out.store(0, Relaxed);
         (*home).slabs = [const { SlabLists::NONE }; CLASSES];
         let index = (*zone).members.load(Relaxed) as usize;
         if index == 0 {
@@ -154,9 +156,11 @@ unsafe fn leave_one(zone: *mut Zone, heir: Option<*mut Zone>) -> bool {
                 }
             }
             _ => {
+                let residence = slab::residence(index);
+                holes::left(residence.returned);
                 slab::withdraw(index);
                 drop(locked);
-                arena::free(index, false);
+                arena::free(index, residence);
             }
         }
         true
@@ -187,6 +191,9 @@ unsafe fn adopt_slab(heir: *mut Zone, index: usize) {
             link(heir, index);
         }
         slab::relist(home, index);
+        let slab = &*slice(index);
+        let out = (slab.blocks - slab.free) as usize * slab.block_size as usize;
+        (*home).out.store((*home).out.load(Relaxed).wrapping_add(out), Relaxed);
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) use guest::{
 pub(super) use guest::{be_ordinary, leave_guests, main_is_current};
 pub(super) use members::{create_slab, forget_slab, publish_span, span_resized, withdraw_span};
 pub(super) use release::{push_quickly, release};
-pub(super) use repair::{finish_vanished, orphan, relist, repair_lists, repair_locks};
+pub(super) use repair::{finish_vanished, lose_members, orphan, relist, repair_lists, repair_locks};
 pub(crate) use visit::{Area, is_under_utilized, visit};
 pub(crate) use whose::{contains, is_block, is_own, zone_of};
 
@@ -224,6 +224,12 @@ unsafe fn make() -> *mut Zone {
         ALL.store(zone, Release);
         zone
     }
+}
+
+/// Bytes of blocks of zones that are not in their slabs.
+pub(super) fn bytes_out() -> usize {
+    // SAFETY: Z3.
+    all().map(|zone| unsafe { (*(*zone).home()).out.load(Relaxed) }).sum()
 }
 
 /// How many zones were made before; 0 is the main one.

@@ -7,7 +7,7 @@ use super::{DELETED, DESTROYED, Heap, IDLE, IDLE_ZONES, REGISTRY, all, end, of_h
 use crate::arena::Kind;
 use crate::heap::classes::CLASSES;
 use crate::heap::slab::SlabLists;
-use crate::heap::{home, slab};
+use crate::heap::{holes, home, slab};
 use crate::os;
 use core::sync::atomic::Ordering::*;
 
@@ -27,6 +27,14 @@ pub(crate) fn repair_lists() -> bool {
         }
     }
     any
+}
+
+/// The members of the zone of this home, if it has one, are to be found again.
+pub(crate) unsafe fn lose_members(home: *mut Heap) {
+    if let Some(zone) = of_heap(home) {
+        // SAFETY: Z3; one thread.
+        unsafe { (*zone).members.store(0, Relaxed) };
+    }
 }
 
 /// Count and list what belongs to a home whose lists were lost. A slab may have been changing hands.
@@ -88,7 +96,7 @@ pub(crate) unsafe fn orphan(heap: *mut Heap) {
 
 /// End the zones that vanished threads were ending.
 pub(crate) fn finish_vanished() {
-    if REGISTRY.held_by_me() {
+    if REGISTRY.held_by_me() || holes::is_sweeper() {
         return;
     }
     for zone in all() {

@@ -9,7 +9,7 @@ use super::guest::of_zone;
 use super::whose::{run_with, zone_of_run};
 use super::{Heap, Zone, is_main};
 use crate::arena::{self, BITMAP_WORDS, Kind, ListState, SLICE, address_of, slice};
-use crate::heap::{guarded, home, sampled, span, steal};
+use crate::heap::{guarded, holes, home, sampled, span, steal};
 use core::sync::atomic::Ordering::*;
 
 /// Blocks of one size that lie together.
@@ -117,7 +117,7 @@ unsafe fn snapshot(zone: *mut Zone, index: usize) -> Option<Snapshot> {
             if all.filter(|&heap| (*heap).lock.held_by_me()).count() != 0 || (*home).slab_lock.held_by_me() {
                 return None;
             }
-            let at_rest = steal::at_rest();
+            let at_rest = (holes::sweeper(), steal::at_rest());
             // Only who looks holds more than one; all do so in this order.
             from(first, zone).for_each(|heap| (*heap).lock.lock());
             let locked = home::lock(home, home);

@@ -11,6 +11,18 @@ unsafe extern "C" {
         parent: Option<unsafe extern "C" fn()>,
         child: Option<unsafe extern "C" fn()>,
     ) -> i32;
+    pub(super) fn pthread_attr_init(attributes: *mut u64) -> i32;
+    pub(super) fn pthread_attr_setstacksize(attributes: *mut u64, bytes: usize) -> i32;
+    pub(super) fn pthread_attr_destroy(attributes: *mut u64) -> i32;
+    pub(super) fn pthread_create(
+        thread: *mut usize,
+        attributes: *const u64,
+        run: unsafe extern "C" fn(*mut u8) -> *mut u8,
+        argument: *mut u8,
+    ) -> i32;
+    pub(super) fn pthread_detach(thread: usize) -> i32;
+    pub(super) fn pthread_self() -> usize;
+    pub(super) fn pthread_join(thread: usize, result: *mut *mut u8) -> i32;
     pub(crate) fn dlsym(handle: *mut u8, name: *const u8) -> *mut u8;
     /// The C library's own `free`, which programs cannot replace.
     pub(crate) fn __libc_free(block: *mut u8);

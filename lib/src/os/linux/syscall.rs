@@ -9,6 +9,7 @@ pub(super) const CLOSE: usize = 3;
 pub(super) const MMAP: usize = 9;
 pub(super) const MPROTECT: usize = 10;
 pub(super) const MUNMAP: usize = 11;
+pub(super) const RT_SIGPROCMASK: usize = 14;
 pub(super) const PREAD64: usize = 17;
 pub(super) const MREMAP: usize = 25;
 pub(super) const MADVISE: usize = 28;
@@ -17,6 +18,7 @@ pub(super) const RENAME: usize = 82;
 pub(super) const MKDIR: usize = 83;
 pub(super) const UNLINK: usize = 87;
 pub(super) const GETPPID: usize = 110;
+pub(super) const PRCTL: usize = 157;
 pub(super) const FUTEX: usize = 202;
 pub(super) const CLOCK_GETTIME: usize = 228;
 pub(super) const SCHED_GETAFFINITY: usize = 204;
@@ -24,6 +26,7 @@ pub(super) const MBIND: usize = 237;
 pub(super) const PRLIMIT64: usize = 302;
 pub(super) const GETRANDOM: usize = 318;
 pub(super) const MEMBARRIER: usize = 324;
+pub(super) const PROCESS_MADVISE: usize = 440;
 
 /// The kernel's own result: negative values are `-errno`.
 ///

@@ -1,0 +1,251 @@
+//! The thread that gives memory back, in processes that have threads anyway.
+//!
+//! It sweeps every [`purge_delay`](crate::options::Name::PurgeDelay) while there is something to be had, and sleeps without time-out when
+//! there is not and no thread has moved: an idle process stays asleep. What a thread has cached and not used between two sweeps goes
+//! back with the rest. The time it takes is bounded: it sleeps [nineteen times](REST) as long as its last sweep has computed.
+//!
+//! It is a guest in the program: it handles no signal, it goes when no thread is left that has a heap (or it would be the last one,
+//! which keeps a process alive), it is ended when the process ends, and a forked child has none until it has a second thread.
+
+use super::{Effort, Swept, debt, sweep_if_alone};
+use crate::arena::regions::{self, TOUCHED, WAITING};
+use crate::heap::{self, steal};
+use crate::options::{self, Name};
+use crate::os;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+
+/// Rests as many times as long as a sweep has computed: it takes a twentieth of one processor at most.
+const REST: u64 = 19;
+/// The longest rest while threads are at work but nothing is to be had, in nanoseconds.
+const LONGEST_REST: u64 = 3_200_000_000;
+/// Rounds in which nothing has moved, before it sleeps until something does.
+const QUIET_ROUNDS: u32 = 2;
+/// How long the end of the process waits for it, in nanoseconds: it may be kept by a lock whose holder was stopped.
+const PATIENCE: u64 = 1_000_000_000;
+/// Attempts to make it that fail before it is given up.
+const ATTEMPTS: u32 = 3;
+
+/// Where it stands.
+static STATE: AtomicU32 = AtomicU32::new(NONE);
+const NONE: u32 = 0;
+const STARTING: u32 = 1;
+const RUNNING: u32 = 2;
+/// Not to be made again in this process.
+const STOPPED: u32 = 3;
+
+/// What it is woken for.
+static CALL: AtomicU32 = AtomicU32::new(WAIT);
+const WAIT: u32 = 0;
+const NOTICED: u32 = 1;
+const END: u32 = 2;
+
+/// It sleeps longer than a sweep would have to wait: who gives memory back wakes it.
+static SLEEPS: AtomicBool = AtomicBool::new(false);
+/// 1 = it has ended, and is to be joined.
+static ENDED: AtomicU32 = AtomicU32::new(0);
+static THREAD: AtomicUsize = AtomicUsize::new(0);
+/// Its thread id as locks know it.
+static ID: AtomicU64 = AtomicU64::new(0);
+static FAILURES: AtomicU32 = AtomicU32::new(0);
+
+/// True while it gives memory back, so that slow paths need not.
+#[inline(always)]
+pub(super) fn is_running() -> bool {
+    STATE.load(Relaxed) == RUNNING
+}
+
+/// Memory came back.
+#[inline(always)]
+pub(super) fn notice() {
+    if SLEEPS.load(Relaxed) {
+        wake();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn wake() {
+    if SLEEPS.swap(false, Relaxed) {
+        let _ = CALL.compare_exchange(WAIT, NOTICED, Release, Relaxed);
+        os::wake_all(&CALL);
+    }
+}
+
+/// A thread has got its heap, or has left it, or the options are known: make the scavenger, or let it go. With no lock held.
+pub(super) fn threads_changed() {
+    match STATE.load(Acquire) {
+        NONE => {
+            let wanted = match options::get(Name::Scavenger) {
+                ..=0 => return,
+                1 => 2,
+                _ => 1,
+            };
+            if heap::threads(wanted) >= wanted {
+                start();
+            }
+        }
+        RUNNING if heap::threads(1) == 0 => end(),
+        _ => {}
+    }
+}
+
+/// Make it, unless it was stopped or cannot be made. True: it is there.
+pub(super) fn start() -> bool {
+    if FAILURES.load(Relaxed) >= ATTEMPTS || !os::environment_is_known() {
+        return is_running();
+    }
+    if STATE.compare_exchange(NONE, STARTING, AcqRel, Relaxed).is_err() {
+        return is_running();
+    }
+    CALL.store(WAIT, Relaxed);
+    ENDED.store(0, Relaxed);
+    match os::start_thread(c"mpp-scavenger", run) {
+        Some(thread) => {
+            THREAD.store(thread, Relaxed);
+            let _ = STATE.compare_exchange(STARTING, RUNNING, AcqRel, Relaxed);
+        }
+        None => {
+            FAILURES.fetch_add(1, Relaxed);
+            let _ = STATE.compare_exchange(STARTING, NONE, AcqRel, Relaxed);
+        }
+    }
+    heap::due::set(!is_running());
+    is_running()
+}
+
+fn end() {
+    CALL.store(END, Release);
+    os::wake_all(&CALL);
+}
+
+/// End it and wait for that, for a while. For good: it is not made again in this process.
+pub(super) fn stop() {
+    let before = STATE.swap(STOPPED, AcqRel);
+    if before != RUNNING || ID.load(Relaxed) == os::thread_id() {
+        return; // there is none, or its end has ended the process
+    }
+    end();
+    let until = os::now() + PATIENCE;
+    while ENDED.load(Acquire) == 0 {
+        let now = os::now();
+        if now >= until {
+            return;
+        }
+        os::wait_on(&ENDED, 0, Some(until - now));
+    }
+    os::join_thread(THREAD.load(Relaxed));
+}
+
+/// In a forked child: there is none.
+pub(super) fn forked() {
+    if STATE.load(Relaxed) != STOPPED {
+        STATE.store(NONE, Relaxed);
+    }
+    CALL.store(WAIT, Relaxed);
+    SLEEPS.store(false, Relaxed);
+    FAILURES.store(0, Relaxed);
+}
+
+/// What a round has found.
+enum Round {
+    /// Something was to be had, or will be at the next round.
+    Busy,
+    /// Nothing, but threads are at work.
+    Active,
+    Quiet,
+}
+
+extern "C" fn run(_: *mut u8) -> *mut u8 {
+    ID.store(os::thread_id(), Relaxed);
+    let (mut rest, mut quiet) = (0, 0);
+    while CALL.load(Acquire) != END {
+        let start = os::thread_cpu_time();
+        let found = round(quiet == QUIET_ROUNDS);
+        let computed = os::thread_cpu_time() - start;
+        let least = delay().max(computed * REST);
+        quiet = if matches!(found, Round::Quiet) { quiet + 1 } else { 0 };
+        rest = match found {
+            Round::Busy => least,
+            Round::Active | Round::Quiet => (rest * 2).clamp(least, LONGEST_REST.max(least)),
+        };
+        if quiet > QUIET_ROUNDS {
+            sleep(None);
+            rest = delay();
+        } else if rest > least {
+            sleep(Some(rest));
+            rest = rest.max(least);
+        }
+        // Who has woken it has just given memory back: that is to become old first.
+        nap(least);
+    }
+    leave();
+    core::ptr::null_mut()
+}
+
+/// The least rest, in nanoseconds.
+fn delay() -> u64 {
+    options::get(Name::PurgeDelay).clamp(10, 3_600_000) as u64 * 1_000_000
+}
+
+/// Sleep until somebody gives memory back.
+fn sleep(time: Option<u64>) {
+    let _ = CALL.compare_exchange(NOTICED, WAIT, AcqRel, Relaxed);
+    SLEEPS.store(true, SeqCst);
+    // What came back before that has told nobody.
+    if time.is_some() || regions::next(0, TOUCHED | WAITING).is_none() {
+        os::wait_on(&CALL, WAIT, time);
+    }
+    SLEEPS.store(false, SeqCst);
+    let _ = CALL.compare_exchange(NOTICED, WAIT, AcqRel, Relaxed);
+}
+
+/// Sleep for a time, or until the end.
+fn nap(time: u64) {
+    let until = os::now() + time;
+    while CALL.load(Acquire) == WAIT {
+        let now = os::now();
+        if now >= until {
+            return;
+        }
+        os::wait_on(&CALL, WAIT, Some(until - now));
+    }
+}
+
+/// `last`: it is going to sleep if this finds nothing.
+fn round(last: bool) -> Round {
+    let wanted = options::get(Name::PurgeDelay);
+    if wanted < 0 {
+        return Round::Quiet;
+    }
+    let short = os::memory_is_short();
+    let mut found = Round::Busy; // another sweep is on its way
+    sweep_if_alone(|sweep| {
+        let stolen = steal::steal_idle();
+        let in_debt = debt::settle() != 0;
+        let swept = match in_debt {
+            _ if short || wanted == 0 => sweep(Effort::Forced),
+            true => Swept::default(),
+            false if last => sweep(Effort::Thorough),
+            false => sweep(Effort::Aged),
+        };
+        found = if stolen.blocks != 0 || swept.bytes() != 0 || swept.waits {
+            Round::Busy
+        } else if stolen.active != 0 || in_debt {
+            Round::Active
+        } else {
+            Round::Quiet
+        };
+    });
+    found
+}
+
+/// It goes by itself, if nobody waits for it.
+fn leave() {
+    ID.store(0, Relaxed);
+    if STATE.compare_exchange(RUNNING, NONE, AcqRel, Relaxed).is_ok() {
+        os::detach_this_thread();
+        return;
+    }
+    ENDED.store(1, Release);
+    os::wake_all(&ENDED);
+}

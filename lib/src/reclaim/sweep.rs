@@ -1,0 +1,251 @@
+//! One look at everything that has changed since the last one: claim what is wholly free, give it to the kernel, make it free again.
+//!
+//! Regions of 2 MiB are looked at in the order of their addresses, so that neighbouring pages become one range, and many ranges go to
+//! the kernel in one call. Where the kernel was offered huge pages it is decided by region: what is wholly free goes as it is; holes are
+//! punched only if they are worth that the huge page is split for them, since a hole in a huge page frees nothing.
+
+use crate::arena::regions::{self, HUGE, REGION, SPARED, TOUCHED, WAITING};
+use crate::arena::{self, PAGES, Purged, SLICE, address_of};
+use crate::heap::holes::{self, How, Sweeper, each_run};
+use crate::options::{self, Name};
+use crate::os::{self, PAGE, Range};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU64, Ordering::*};
+
+/// Ranges at a time: two calls.
+const RANGES: usize = 2048;
+/// Most that a region can add: every other page of it, and runs that begin in it.
+const OF_REGION: usize = REGION * SLICE / PAGE / 2 + 2 * REGION;
+/// Most claims on one region's slabs: the largest have 128 slices, and reach beyond it.
+const CLAIMS_OF_REGION: usize = REGION + 128;
+const PIECES: usize = 512;
+/// Pages to be had in a region for which its huge page is split (an eighth of it), unless everything is wanted. To split one takes
+/// as long as it takes to fault these in again.
+const WORTH_SPLITTING: usize = 64;
+/// Bytes of a region.
+const REGION_BYTES: usize = REGION * SLICE;
+
+/// How much a sweep wants.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Effort {
+    /// What was free at the last sweep, where huge pages are not split for little.
+    Aged,
+    /// The same, however little it is.
+    Thorough,
+    /// Everything.
+    Forced,
+}
+
+/// What a sweep has done.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Swept {
+    /// Bytes of free runs that are the kernel's now.
+    pub(crate) arena_bytes: usize,
+    /// Bytes inside slabs that are.
+    pub(crate) hole_bytes: usize,
+    /// Something was left for the next sweep.
+    pub(crate) waits: bool,
+}
+
+impl Swept {
+    pub(crate) fn bytes(&self) -> usize {
+        self.arena_bytes + self.hole_bytes
+    }
+}
+
+/// Sweeps, and ranges that the kernel has refused, since the process began.
+pub(super) static SWEEPS: AtomicU64 = AtomicU64::new(0);
+pub(super) static REFUSED: AtomicU64 = AtomicU64::new(0);
+/// Huge pages that were split.
+pub(super) static SPLITS: AtomicU64 = AtomicU64::new(0);
+
+/// What is on its way to the kernel.
+struct Batch {
+    ranges: [Range; RANGES],
+    count: usize,
+    /// By claim: ranges up to and with its last one.
+    ends: [u16; holes::CLAIMS],
+    pieces: [(Purged, u16); PIECES],
+    piece_count: usize,
+    /// Regions from here to there were punched.
+    punched: Option<(usize, usize)>,
+}
+
+struct Shared(UnsafeCell<Batch>);
+// SAFETY: one sweep at a time uses it.
+unsafe impl Sync for Shared {}
+
+static BATCH: Shared = Shared(UnsafeCell::new(Batch {
+    ranges: [Range { address: 0, length: 0 }; RANGES],
+    count: 0,
+    ends: [0; holes::CLAIMS],
+    pieces: [(Purged { index: 0, slices: 0 }, 0); PIECES],
+    piece_count: 0,
+    punched: None,
+}));
+
+/// Sweep.
+///
+/// # Safety
+/// The caller is the only one who sweeps, and has no lock of a heap or of the arena.
+pub(super) unsafe fn sweep(effort: Effort) -> Swept {
+    SWEEPS.fetch_add(1, Relaxed);
+    // SAFETY: the caller's promise.
+    let batch = unsafe { &mut *BATCH.0.get() };
+    (batch.count, batch.piece_count, batch.punched) = (0, 0, None);
+    let least = (options::get(Name::MinimalPurgeSize).max(0) as usize).saturating_mul(1024) / PAGE;
+    let how =
+        How { forced: effort == Effort::Forced, holes: options::get(Name::PurgeHoles) != 0, untouched: false, least };
+    let mut swept = Swept::default();
+    let wanted = TOUCHED | WAITING | if effort == Effort::Aged { 0 } else { SPARED };
+    let mut next = regions::next(0, wanted);
+    while next.is_some() {
+        let Some(sweeper) = holes::sweeper() else { break };
+        while let Some(region) = next
+            && batch.has_room(&sweeper)
+        {
+            if sweep_region(&sweeper, batch, region, how, effort == Effort::Aged) {
+                regions::mark(region, WAITING);
+                swept.waits = true;
+            }
+            next = regions::next(region + 1, wanted);
+        }
+        batch.flush(&sweeper, &mut swept);
+    }
+    batch.keep_small();
+    swept
+}
+
+/// Claim what a region has. Returns whether something waits for the next sweep. `spare`: do not split its huge page for little.
+fn sweep_region(sweeper: &Sweeper, batch: &mut Batch, region: usize, how: How, spare: bool) -> bool {
+    let flags = regions::clear(region, TOUCHED | WAITING | SPARED);
+    let is_huge = flags & HUGE != 0;
+    let how = How { untouched: is_huge, ..how };
+    let (mut waits, mut pages) = (false, 0);
+    // Whole runs first: if there is much of them, the huge page goes anyway.
+    waits |= arena::begin_purge(region, how.forced, how.least.div_ceil(PAGES), |piece| {
+        pages += piece.slices * PAGES;
+        batch.add_piece(piece);
+    });
+    let (before, claims) = (batch.mark(), holes::claims(sweeper));
+    for index in region * REGION..(region + 1) * REGION {
+        if !arena::is_used(index) {
+            continue;
+        }
+        waits |= holes::claim(sweeper, index, how, |member, claimed| {
+            pages += claimed.count_ones() as usize;
+            each_run(claimed, |start, end| batch.add(address_of(member) + start * PAGE, (end - start) * PAGE));
+            batch.ends[holes::claims(sweeper) - 1] = batch.count as u16;
+        });
+    }
+    if is_huge && pages != 0 {
+        if !spare || pages >= WORTH_SPLITTING {
+            arena::begin_purge_of_untouched(region, |piece| batch.add_piece(piece));
+        } else if holes::claims(sweeper) != claims {
+            holes::give_back(sweeper, claims, |_| false);
+            batch.back_to(before);
+            regions::mark(region, SPARED);
+        }
+    }
+    waits
+}
+
+impl Batch {
+    fn has_room(&self, sweeper: &Sweeper) -> bool {
+        self.count + OF_REGION <= RANGES
+            && holes::claims(sweeper) + CLAIMS_OF_REGION <= holes::CLAIMS
+            && self.piece_count + 2 * REGION <= PIECES
+    }
+
+    fn add(&mut self, address: usize, length: usize) {
+        if let Some(last) = self.ranges[..self.count].last_mut()
+            && last.address + last.length == address
+        {
+            last.length += length;
+            return;
+        }
+        self.ranges[self.count] = Range { address, length };
+        self.count += 1;
+    }
+
+    fn add_piece(&mut self, piece: Purged) {
+        self.add(address_of(piece.index), piece.slices * SLICE);
+        self.pieces[self.piece_count] = (piece, self.count as u16);
+        self.piece_count += 1;
+    }
+
+    /// The ranges there are, and the length of the last one.
+    fn mark(&self) -> (usize, usize) {
+        (self.count, self.ranges[..self.count].last().map_or(0, |last| last.length))
+    }
+
+    fn back_to(&mut self, (count, length): (usize, usize)) {
+        self.count = count;
+        if let Some(last) = self.ranges[..count].last_mut() {
+            last.length = length;
+        }
+    }
+
+    /// Have the kernel take it all, and end the claims.
+    fn flush(&mut self, sweeper: &Sweeper, swept: &mut Swept) {
+        self.split_huge_pages();
+        let ranges = &self.ranges[..self.count];
+        if options::get(Name::PurgeHolesEagerZero) != 0 {
+            for range in ranges {
+                // SAFETY: the pages are claimed: nobody uses what is in them.
+                unsafe { (range.address as *mut u8).write_bytes(0, range.length) };
+            }
+        }
+        let lazily = options::get(Name::PurgeDecommits) == 0;
+        if lazily {
+            holes::lazily();
+        }
+        let done = os::discard_ranges(ranges, lazily);
+        if done < ranges.len() {
+            REFUSED.fetch_add((ranges.len() - done) as u64, Relaxed);
+        }
+        let ends = &self.ends;
+        swept.hole_bytes += holes::give_back(sweeper, 0, |claim| ends[claim] as usize <= done) * PAGE;
+        for &(piece, end) in &self.pieces[..self.piece_count] {
+            swept.arena_bytes += arena::end_purge(piece, end as usize <= done, lazily);
+        }
+        (self.count, self.piece_count) = (0, 0);
+    }
+
+    /// Split the huge pages in which holes are to be punched.
+    fn split_huge_pages(&mut self) {
+        let mut pages = [Range { address: 0, length: 0 }; 64];
+        let mut count = 0;
+        for number in 0..self.count {
+            let Range { address, length } = self.ranges[number];
+            let end = address + length;
+            // Only at its ends can a range cover a part of a region.
+            for edge in [address, end] {
+                let region = edge & !(REGION_BYTES - 1);
+                if region == edge || (region >= address && region + REGION_BYTES <= end) {
+                    continue;
+                }
+                let index = arena::slice_index(region);
+                if index >= arena::SLICES || regions::clear(index / REGION, HUGE) & HUGE == 0 {
+                    continue;
+                }
+                pages[count] = Range { address: region, length: PAGE };
+                count += 1;
+                let (first, last) = self.punched.unwrap_or((region, region));
+                self.punched = Some((first.min(region), last.max(region)));
+                if count == pages.len() {
+                    SPLITS.fetch_add(os::split_huge(&pages) as u64, Relaxed);
+                    count = 0;
+                }
+            }
+        }
+        SPLITS.fetch_add(os::split_huge(&pages[..count]) as u64, Relaxed);
+    }
+
+    /// What was punched is not to become huge pages again behind our back, which would fill the holes.
+    fn keep_small(&self) {
+        if let Some((first, last)) = self.punched {
+            os::advise_huge(first, last + REGION_BYTES - first, false);
+        }
+    }
+}
