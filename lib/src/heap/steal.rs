@@ -76,6 +76,11 @@ fn steal_those(which: Which, wanted: impl Fn(*mut Heap) -> bool) -> Stolen {
             stolen.heaps += 1;
             // SAFETY: H3.
             unsafe {
+                // A guest without a zone has nothing, and is no orphan: who takes it from the spare ones asks nobody. It cannot lose
+                // its zone meanwhile: see `at_rest`.
+                if (*heap).zone.load(Acquire).is_null() {
+                    continue;
+                }
                 let at_rest = if which == Which::Idle { has_rested(heap) } else { Rest::Unknown };
                 match at_rest {
                     Rest::Empty => continue,

@@ -10,7 +10,7 @@ use super::{DELETED, DESTROYED, Heap, IDLE, IDLE_ZONES, IN_USE, REGISTRY, Zone, 
 use crate::arena::{self, Kind, index_of, slice};
 use crate::heap::classes::CLASSES;
 use crate::heap::slab::SlabLists;
-use crate::heap::{holes, home, interval, sampled, slab, span, thread};
+use crate::heap::{holes, home, interval, sampled, slab, span, steal, thread};
 use crate::os;
 use core::sync::atomic::Ordering::*;
 
@@ -76,7 +76,10 @@ pub(super) unsafe fn finish(zone: *mut Zone, heir: Option<*mut Zone>) {
 }
 
 /// Have all guests lose the zone. What they have cached goes back to the slabs if those are kept, and their counts to the zone.
+///
+/// A thief holds blocks of the zone while it brings them back from a guest: it must not come with them when the slabs are gone.
 unsafe fn detach_guests(zone: *mut Zone, keep: bool) {
+    let _at_rest = steal::at_rest();
     REGISTRY.lock();
     // SAFETY: Z3: under both locks. Nobody pops from a guest of a zone that ends (Z5), and pushes take its lock.
     unsafe {
