@@ -1,0 +1,116 @@
+//! The return of memory under attack: refused system calls, forks, threads and heaps that come and go, while purges run in a tight
+//! loop. `MPP_RECLAIM_SCALE` multiplies how long and how often, `MPP_RECLAIM_SEED` chooses another seed.
+
+mod support;
+use std::path::Path;
+use std::process::Command;
+use support::{compile, preloaded, succeed};
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+fn scaled(amount: u64) -> String {
+    (amount * number("MPP_RECLAIM_SCALE", 1)).to_string()
+}
+
+fn seed() -> String {
+    number("MPP_RECLAIM_SEED", 1).to_string()
+}
+
+/// With options as `NAME=value`, whose variables are `MIMALLOC_NAME`.
+fn with(program: &Path, options: &[&str]) -> Command {
+    let mut command = preloaded(program);
+    for option in options {
+        let (name, value) = option.split_once('=').expect("NAME=value");
+        command.env(format!("MIMALLOC_{name}"), value);
+    }
+    command
+}
+
+#[test]
+fn what_the_kernel_refuses() {
+    let program = compile("reclaim_refused.c", &["-ldl"]);
+    let advice = ["madvise:12", "process_madvise:12"];
+    let cases: &[(&str, &str, &[&str], &[&str])] = &[
+        ("later", "two", &advice, &[]),
+        ("start", "one", &["madvise:22", "process_madvise:1"], &[]),
+        ("start", "two", &["madvise:11", "process_madvise:38", "membarrier:1", "munmap:12", "mremap:12"], &[]),
+        ("start", "two", &["process_madvise:38"], &[]),
+        ("start", "two", &["process_madvise:1", "membarrier:38"], &["SCAVENGER=2"]),
+        ("later", "two", &["membarrier:1"], &[]),
+        // Some advice, some addresses, some lengths.
+        ("later", "two", &["process_madvise:22", "madvise:22:2=4"], &[]),
+        ("later", "one", &["madvise:12:0&10000"], &[]),
+        ("later", "two", &["process_madvise:1", "madvise:12:0&200000"], &["PURGE_DELAY=0"]),
+        ("start", "two", &["madvise:22:2=14", "madvise:22:2=15", "process_madvise:22", "madvise:22:2=20"], &["ALLOW_THP=2"]),
+        ("later", "two", &["madvise:22:2=8", "process_madvise:11:1&1"], &["PURGE_DECOMMITS=0"]),
+        // No memory.
+        ("later", "two", &["mmap:12", "mremap:12"], &[]),
+        ("later", "one", &["mmap:12", "madvise:12", "process_madvise:12"], &[]),
+        // No thread.
+        ("start", "one", &["clone:11", "clone3:11"], &["SCAVENGER=2"]),
+        ("start", "one", &["clone:1", "clone3:38"], &["SCAVENGER=1"]),
+        // Now this one, now that one.
+        ("every", "one", &["madvise:3", "process_madvise:2", "munmap:2", "membarrier:2", "mremap:2"], &[]),
+        ("every", "two", &["madvise:1", "process_madvise:1", "membarrier:1", "mremap:1"], &["SCAVENGER=0"]),
+        ("every", "two", &["madvise:5", "process_madvise:3", "membarrier:3", "munmap:1", "mmap:2"], &["SCAVENGER=0"]),
+        ("every", "two", &["madvise:2", "process_madvise:2", "membarrier:2"], &["SCAVENGER=2", "PURGE_DELAY=0"]),
+    ];
+    for (when, who, rules, options) in cases {
+        succeed(with(&program, options).args([&seed(), "1", when, who]).args(*rules));
+    }
+}
+
+#[test]
+fn forks_while_memory_is_given_back() {
+    let program = compile("reclaim_fork.c", &["-ldl"]);
+    for (forks, mode) in [(30, "main"), (60, "handler"), (60, "clone"), (30, "return")] {
+        let forks = scaled(forks);
+        let output = succeed(preloaded(&program).args([&seed(), &forks, mode]));
+        assert_eq!(output, format!("{forks} forks, 0 failed, 0 hung\n"), "{mode}");
+    }
+    let output = succeed(with(&program, &["PROF=1", "PROF_SAMPLE_RATE=4096"]).args([&seed(), "20", "main"]));
+    assert_eq!(output, "20 forks, 0 failed, 0 hung\n");
+}
+
+#[test]
+fn purges_beside_everything_else() {
+    let program = compile("reclaim_storm.c", &["-ldl"]);
+    for kind in ["mixed", "threads", "heaps", "subprocs", "visit", "sampling", "zeroed", "many"] {
+        succeed(preloaded(&program).args([&seed(), &scaled(2), kind]));
+    }
+}
+
+#[test]
+fn purges_under_all_options() {
+    let program = compile("reclaim_storm.c", &["-ldl"]);
+    let kinds = ["mixed", "zeroed", "heaps", "threads"];
+    let options: &[&[&str]] = &[
+        &["PURGE_HOLES_EAGER_ZERO=1"],
+        &["SECURE=3"],
+        &["SECURE=5"],
+        &["GUARDED_SAMPLE_RATE=100"],
+        &["ALLOW_THP=0"],
+        &["ALLOW_THP=2"],
+        &["PURGE_DECOMMITS=0"],
+        &["PURGE_DELAY=0"],
+        &["PURGE_DELAY=-1"],
+        &["PURGE_DELAY=1", "SCAVENGER=2"],
+        &["SCAVENGER=0"],
+        &["PURGE_HOLES=0"],
+        &["PROF=1", "PROF_SAMPLE_RATE=2000"],
+        &["PURGE_DELAY=0", "SCAVENGER=2", "PURGE_HOLES_EAGER_ZERO=1", "SECURE=2"],
+    ];
+    for (number, options) in options.iter().enumerate() {
+        succeed(with(&program, options).args([&seed(), &scaled(1), kinds[number % kinds.len()]]));
+        succeed(with(&program, options).args([&seed(), &scaled(1), "mixed"]));
+    }
+}
+
+/// What is discarded is overwritten first, so that a discard of what is in use shows at once.
+#[test]
+fn stress_with_poison() {
+    let program = compile("reclaim_storm.c", &["-ldl"]);
+    succeed(with(&program, &["PURGE_HOLES_EAGER_ZERO=1", "PURGE_DELAY=0"]).args([&seed(), &scaled(10), "mixed"]));
+}
