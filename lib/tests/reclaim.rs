@@ -35,7 +35,7 @@ fn what_the_kernel_refuses() {
     let cases: &[(&str, &str, &[&str], &[&str])] = &[
         ("later", "two", &advice, &[]),
         ("start", "one", &["madvise:22", "process_madvise:1"], &[]),
-        ("start", "two", &["madvise:11", "process_madvise:38", "membarrier:1", "munmap:12", "mremap:12"], &[]),
+        ("later", "two", &["madvise:11", "process_madvise:38", "membarrier:1", "munmap:12", "mremap:12"], &[]),
         ("start", "two", &["process_madvise:38"], &[]),
         ("start", "two", &["process_madvise:1", "membarrier:38"], &["SCAVENGER=2"]),
         ("later", "two", &["membarrier:1"], &[]),
@@ -43,7 +43,12 @@ fn what_the_kernel_refuses() {
         ("later", "two", &["process_madvise:22", "madvise:22:2=4"], &[]),
         ("later", "one", &["madvise:12:0&10000"], &[]),
         ("later", "two", &["process_madvise:1", "madvise:12:0&200000"], &["PURGE_DELAY=0"]),
-        ("start", "two", &["madvise:22:2=14", "madvise:22:2=15", "process_madvise:22", "madvise:22:2=20"], &["ALLOW_THP=2"]),
+        (
+            "start",
+            "two",
+            &["madvise:22:2=14", "madvise:22:2=15", "process_madvise:22", "madvise:22:2=20"],
+            &["ALLOW_THP=2"],
+        ),
         ("later", "two", &["madvise:22:2=8", "process_madvise:11:1&1"], &["PURGE_DECOMMITS=0"]),
         // No memory.
         ("later", "two", &["mmap:12", "mremap:12"], &[]),
