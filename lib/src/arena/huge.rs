@@ -9,15 +9,16 @@
 //! Option `allow_thp`: 0 = never (also where the system's default is always), 1 = as above, 2 = from the first page on.
 
 use super::layout::FIRST;
+use super::regions::{self, REGION};
 use super::window::address_of;
 use super::{SLICE, SLICE_SHIFT};
 use crate::options::{self, Name};
 use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// Bytes of a huge page, and slices in it.
+/// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
-const REGION: usize = HUGE >> SLICE_SHIFT;
+const _: () = assert!(REGION == HUGE >> SLICE_SHIFT);
 /// Bytes of the window with small pages.
 const SMALL_PART: usize = 8 << 20;
 /// Slices from which on a run is not offered.
@@ -50,6 +51,7 @@ pub(super) fn grown(end: usize, slices: usize, mapped: usize) {
     DECIDED.store(end, Relaxed);
     if slices < SPARSE {
         os::advise_huge(address_of(start), (end - start) * SLICE, true);
+        (start / REGION..end / REGION).for_each(|region| regions::mark(region, regions::HUGE));
     }
 }
 

@@ -145,13 +145,14 @@ pub(crate) fn repair_purges() -> bool {
     if LOCK.held_by_me() {
         return false;
     }
+    LOCK.lock();
     loop {
         let mut found = None;
         spans::walk(|run, kind| found = found.or((kind == Kind::Purge).then_some(run)));
-        let Some(run) = found else { return true };
-        LOCK.lock();
+        let Some(run) = found else { break };
         // SAFETY: the lock is held, and nobody knows the piece.
         unsafe { free_locked(run, Residence { aged: false, ..(*slice(run)).residence() }) };
-        LOCK.unlock();
     }
+    LOCK.unlock();
+    true
 }

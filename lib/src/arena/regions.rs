@@ -37,6 +37,13 @@ pub(crate) fn mark(region: usize, flags: u8) {
     FLAGS[region].fetch_or(flags, Relaxed);
 }
 
+/// Everything is to be looked at.
+pub(crate) fn touch_all() {
+    let outside = alias::indices();
+    let regions = (0..end_of_mapped().div_ceil(REGION)).chain(outside.start / REGION..outside.end.div_ceil(REGION));
+    regions.for_each(|region| mark(region, TOUCHED));
+}
+
 /// Clear flags of a region. Returns those it had.
 pub(crate) fn clear(region: usize, flags: u8) -> u8 {
     FLAGS[region].fetch_and(!flags, AcqRel)

@@ -97,7 +97,8 @@ pub(crate) struct Slice {
     pub(crate) candidates: u16,
     /// The value of `free` at which a returned block is more than a set bit.
     pub(crate) trigger: u16,
-    /// Blocks from this number on were never handed out, so all their bits are set; and they read zero. Derived, and never too low.
+    /// Blocks from this number on were never handed out, so all their bits are set; and they read zero, as does what is behind them.
+    /// `u16::MAX` where that is not known. Derived, and never too low.
     pub(crate) fresh: u16,
     /// Last slice of a free span: index of its first.
     pub(crate) back: u32,

@@ -14,7 +14,7 @@
 //! * C4 Records are made, read and removed by who holds [`LOCK`]. It is taken before all other locks.
 
 use super::{Heap, home, slab};
-use crate::arena::{self, Kind, ListState, PAGES, Slice, slice};
+use crate::arena::{self, Kind, ListState, PAGES, Slice, regions, slice};
 use crate::os::{self, lock::Lock};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
@@ -79,7 +79,8 @@ impl Drop for Sweeper {
     }
 }
 
-/// Wait for the right to claim. `None`: a signal handler has interrupted this thread, which has it. With no lock held.
+/// Wait for the right to claim. `None`: a signal handler has interrupted this thread, which has it, or is in slabs where a claim of a
+/// vanished sweeper is still to be ended. With no lock held.
 pub(crate) fn sweeper() -> Option<Sweeper> {
     if LOCK.held_by_me() {
         return None;
@@ -89,6 +90,10 @@ pub(crate) fn sweeper() -> Option<Sweeper> {
         ORPHANED.store(!arena::repair_purges(), Relaxed);
         COUNT.store(CLAIMS, Relaxed);
         give_back_from(0, |_| false);
+        if ORPHANED.load(Relaxed) {
+            LOCK.unlock();
+            return None;
+        }
     }
     Some(Sweeper(()))
 }
@@ -201,7 +206,7 @@ unsafe fn free_pages(slab: *mut Slice, untouched: bool, mut found: impl FnMut(Ra
         at = end;
         let first = (start * size).div_ceil(os::PAGE);
         // What is behind the last block belongs to nobody.
-        let last = if end == blocks { (end * size).div_ceil(os::PAGE) } else { end * size / os::PAGE };
+        let last = if end == blocks { all } else { end * size / os::PAGE };
         if first < last.min(used) {
             found(first..last.min(used));
         }
@@ -290,8 +295,10 @@ unsafe fn each_block(
     let (size, mut changed) = (slab.block_size as usize, 0);
     each_run(pages, |start, end| {
         let base = (member - index) * PAGES;
-        let first = (base + start) * os::PAGE / size;
-        let last = (((base + end) * os::PAGE - 1) / size).min(slab.blocks as usize - 1);
+        // What is behind the last block is claimed with it: a claim without a block would not keep the slab.
+        let most = slab.blocks as usize - 1;
+        let first = ((base + start) * os::PAGE / size).min(most);
+        let last = (((base + end) * os::PAGE - 1) / size).min(most);
         for word in first / 64..=last / 64 {
             let low = first.saturating_sub(word * 64);
             let high = (last - word * 64).min(63);
@@ -416,6 +423,8 @@ pub(super) unsafe fn repair(mut damaged: impl FnMut(*mut Heap)) {
     if !LOCK.held_by_vanished() {
         return;
     }
+    // It may have cleared the flags of regions that it had not looked at yet.
+    regions::touch_all();
     for number in 0..CLAIMS {
         let Some((index, (member, pages))) = record(number) else { continue };
         // SAFETY: one thread; a slab with a claim stays.

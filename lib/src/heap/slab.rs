@@ -70,7 +70,7 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
         slab.free = blocks as u16;
         slab.words = blocks.div_ceil(64) as u8;
         slab.hint = 0;
-        slab.fresh = if slab.clean { 0 } else { blocks as u16 };
+        slab.fresh = if slab.clean { 0 } else { u16::MAX };
         slab.state = ListState::Unlisted;
         slab.trigger = NO_TRIGGER;
         for word in 0..blocks.div_ceil(64) {
@@ -83,6 +83,9 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
         }
         set_members(index, slices, owner, entry_of(kind, class));
         slab.set_run(kind, slices);
+        if !slab.clean {
+            regions::touch(index); // a sweep may have passed by while nobody had it
+        }
         if !owner.is_null() {
             (*owner).slabs[class].slabs += 1;
         }
@@ -211,6 +214,7 @@ pub(super) unsafe fn current(heap: *mut Heap, class: usize, fresh: bool) -> Opti
         let index = if lists.partial != 0 { lists.partial } else { lists.empty } as usize;
         // SAFETY: listed slabs are ours.
         unsafe { unlist(lists, index) };
+        regions::touch(index); // what a sweep has left to its class is looked at again
         index
     } else if fresh {
         // SAFETY: as above.

@@ -64,7 +64,13 @@ pub(super) unsafe fn finish(zone: *mut Zone, heir: Option<*mut Zone>) {
         if heir.is_none() && (*zone).sampled.load(Relaxed) {
             forget_samples(zone);
         }
-        while leave_one(zone, heir) {}
+        loop {
+            match leave_one(zone, heir) {
+                Left::One => {}
+                Left::None => break,
+                Left::Kept => return, // and it is never used again
+            }
+        }
         REGISTRY.lock();
         bequeath(zone, heir);
         (*zone).ended_by.store(0, Relaxed);
@@ -131,18 +137,28 @@ unsafe fn forget_samples(zone: *mut Zone) {
     unsafe { (*zone).sampled.store(false, Relaxed) };
 }
 
-/// One slab or span leaves. False: there was none.
-unsafe fn leave_one(zone: *mut Zone, heir: Option<*mut Zone>) -> bool {
+/// What has left a zone.
+enum Left {
+    /// A slab or a span.
+    One,
+    /// There was none.
+    None,
+    /// What there is cannot be had: a signal handler has interrupted this thread where it is in use.
+    Kept,
+}
+
+/// One slab or span leaves.
+unsafe fn leave_one(zone: *mut Zone, heir: Option<*mut Zone>) -> Left {
     // SAFETY: Z2, Z4: the slabs are locked.
     unsafe {
         let home = (*zone).home();
-        let _at_rest = holes::sweeper(); // nothing of it is being given back to the kernel
-        let Some(locked) = home::lock(home, core::ptr::null_mut()) else { return false };
+        let Some(_at_rest) = holes::sweeper() else { return Left::Kept }; // nothing of it is being given back to the kernel
+        let Some(locked) = home::lock(home, core::ptr::null_mut()) else { return Left::Kept };
         (*home).out.store(0, Relaxed);
         (*home).slabs = [const { SlabLists::NONE }; CLASSES];
         let index = (*zone).members.load(Relaxed) as usize;
         if index == 0 {
-            return false;
+            return Left::None;
         }
         unlink(zone, index);
         let run = slice(index);
@@ -166,7 +182,7 @@ unsafe fn leave_one(zone: *mut Zone, heir: Option<*mut Zone>) -> bool {
                 arena::free(index, residence);
             }
         }
-        true
+        Left::One
     }
 }
 
