@@ -5,6 +5,7 @@
 //! `heap/magazine.rs`, `steal.rs`, `repair.rs`, `arena/spans.rs` or `observe/sites.rs` changes it here as well. That the models
 //! can tell right from wrong is shown by *mutants*: small mistakes, each of which must be refuted.
 
+mod claim;
 mod explore;
 mod fork;
 mod homes;
