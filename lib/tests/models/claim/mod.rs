@@ -50,6 +50,8 @@ pub(crate) enum Mutant {
     CreateForgets,
     /// Using an empty slab that the last sweep has kept does not set the flag.
     KeptForgotten,
+    /// Pages behind the last block count as never used, though the slab is made of memory which was.
+    TailForgotten,
     /// The slices of a slab are given back in sections of their own.
     SliceBySlice,
     /// A sweep that skips a slab does not leave it for the next one.
@@ -60,8 +62,8 @@ pub(crate) enum Mutant {
     RepairSetsLocked,
     /// The child does not set the flags that a vanished sweeper had cleared.
     RepairForgetsFlag,
-    /// The child does not set the flag of slabs that it lists again.
-    RelistForgetsFlag,
+    /// A sweep that cannot give back a record goes on, and uses its place for another claim.
+    RecordsOverwritten,
     /// A sweep does not give back the records that it finds.
     RecordsNotFound,
     /// The end of a zone does not wait for the sweep.
@@ -103,6 +105,8 @@ impl Claim {
     pub(crate) const SLICED: Claim = Claim { slices: [0b01, 0b10], ..Self::STRADDLE };
     /// Two pages of a block each.
     pub(crate) const SMALL: Claim = Claim { blocks: 2, overlap: [0b01, 0b10, 0, 0], ..Self::STRADDLE };
+    /// The same, with a page behind the last block.
+    pub(crate) const TAIL: Claim = Claim { pages: 3, slices: [0b111, 0], ..Self::SMALL };
 
     fn has(&self, mutant: Mutant) -> bool {
         self.mutant == mutant
@@ -126,9 +130,14 @@ impl Claim {
         (0..self.blocks).filter(|&i| self.overlap[i as usize] & pages != 0).fold(0, |all, i| all | 1 << i)
     }
 
-    /// The pages of which no block has lost its bit.
+    /// The pages of which no block has lost its bit. What is behind the last block is not looked at.
     fn free_pages(&self, bits: u8) -> u8 {
-        self.all_pages() & !self.pages_of(!bits)
+        self.pages_of(self.all()) & !self.pages_of(!bits)
+    }
+
+    /// The pages of blocks that may have been handed out.
+    fn used_pages(&self, fresh: u8) -> u8 {
+        self.pages_of((1 << fresh) - 1)
     }
 
     /// Two sweeps later every wholly free page has been returned, unless its slab is kept, and no block is claimed.
@@ -141,7 +150,9 @@ impl Claim {
         if later.records() != 0 {
             return Err((Fault::Lost, "blocks stay claimed"));
         }
-        if later.memory == Memory::Slab && self.free_pages(later.bits) & !later.returned != 0 {
+        if later.memory == Memory::Slab
+            && self.free_pages(later.bits) & self.used_pages(later.fresh) & !later.returned != 0
+        {
             // A policy may keep an empty slab; but nothing else keeps a page.
             if s.list != Place::Empty {
                 return Err((Fault::Stuck, "a free page is not returned by two sweeps"));
@@ -166,6 +177,8 @@ impl Model for Claim {
             trigger: 0,
             candidates: 0,
             returned: 0,
+            fresh: 0,
+            clean: true,
             list: Place::Unlisted,
             touched: false,
             waiting: false,
@@ -181,7 +194,7 @@ impl Model for Claim {
             child: false,
             interrupted: 0,
         };
-        s.leave_slab();
+        s.leave_slab(true);
         vec![s]
     }
 
@@ -191,8 +204,13 @@ impl Model for Claim {
         }
         self.sweeper(s, steps);
         if s.memory != Memory::Slab && s.slabs[s.owner as usize] == 0 {
-            let memory = if s.memory == Memory::Free { Memory::Span } else { Memory::Free };
-            steps.to("the arena's run changes hands", State { memory, touched: s.touched || memory == Memory::Free, ..*s });
+            if s.memory == Memory::Free {
+                let span = State { memory: Memory::Span, clean: false, resident: self.all_pages(), ..*s };
+                steps.to("the run becomes something else", span);
+                steps.to("the run is discarded", State { clean: true, resident: 0, ..*s });
+            } else {
+                steps.to("the run is free again", State { memory: Memory::Free, touched: true, ..*s });
+            }
         }
         self.forks(s, steps);
     }
@@ -206,6 +224,9 @@ impl Model for Claim {
             return Err((Fault::Stuck, "nobody can go on"));
         }
         if s.memory != Memory::Slab {
+            if s.clean && s.resident != 0 {
+                return Err((Fault::Twice, "a run that is said to read zero does not"));
+            }
             return Ok(());
         }
         if s.bits & (s.out | s.lost | s.threads[0].hand) != 0 {

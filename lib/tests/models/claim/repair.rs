@@ -61,8 +61,6 @@ impl Claim {
         for home in 0..HOMES {
             if damaged[home] && s.owner as usize == home && s.memory == super::state::Memory::Slab {
                 self.relist(&mut s);
-                // A vanished thread may not have got to it.
-                s.touched |= !self.has(Mutant::RelistForgetsFlag);
             }
             if vanished(s.slabs[home]) {
                 s.slabs[home] = 0;

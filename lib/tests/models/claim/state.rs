@@ -46,11 +46,11 @@ pub(crate) enum At {
     UsedUp,
     // `Open::put`.
     PutWait,
+    TouchTest,
+    TouchSet,
     PutLoad,
     PutStore,
     PutCount,
-    TouchTest,
-    TouchSet,
     PutList,
     // `slab::give_up_empty`.
     GiveUp,
@@ -73,7 +73,7 @@ pub(crate) struct Thread {
     /// Registers: the blocks it is about to take or put, and the bitmap it has loaded.
     pub(crate) blocks: u8,
     pub(crate) word: u8,
-    /// Its stack is full, whatever the slab has left.
+    /// Taking: its stack is full, whatever the slab has left. Giving back: the flag was set before it had the lock.
     pub(crate) full: bool,
 }
 
@@ -98,11 +98,11 @@ pub(crate) enum Step {
     Unlock,
     Discard,
     Relock,
+    Mark,
     SetFirst,
     Set,
     CountBack,
     Forget,
-    Mark,
     List,
     UnlockEnd,
     ForgetLate,
@@ -165,6 +165,10 @@ pub(crate) struct State {
     pub(crate) trigger: u8,
     pub(crate) candidates: u8,
     pub(crate) returned: u8,
+    /// Blocks from this number on were never handed out.
+    pub(crate) fresh: u8,
+    /// Of a free run: all of it is said to read zero.
+    pub(crate) clean: bool,
     /// On which list of its home it really is.
     pub(crate) list: Place,
     // The region's flags.
@@ -197,12 +201,11 @@ impl State {
     }
 
     /// Forget what is of no meaning where there is no slab.
-    pub(crate) fn leave_slab(&mut self) {
-        self.memory = Memory::Free;
+    pub(crate) fn leave_slab(&mut self, clean: bool) {
+        (self.memory, self.clean, self.fresh) = (Memory::Free, clean, 0);
         (self.bits, self.free, self.candidates, self.returned, self.quiet) = (0, 0, 0, 0, 0);
         (self.place, self.trigger, self.list) = (Place::Unlisted, NO_TRIGGER, Place::Unlisted);
         self.lost = 0;
-        self.resident = 0;
     }
 }
 
@@ -210,11 +213,13 @@ impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}{:?} of {} bits {:b} free {} {:?}/{:?} trigger {} candidates {:b} returned {:b}{}{} locks {:?} purge {} records {:?} | out {:b} lost {:b} resident {:b} quiet {:b}",
+            "{}{:?}{} of {} bits {:b} fresh {} free {} {:?}/{:?} trigger {} candidates {:b} returned {:b}{}{} locks {:?} purge {} records {:?} | out {:b} lost {:b} resident {:b} quiet {:b}",
             if self.child { "child " } else { "" },
             self.memory,
+            if self.clean { " clean" } else { "" },
             self.owner,
             self.bits,
+            self.fresh,
             self.free,
             self.place,
             self.list,

@@ -118,18 +118,19 @@ impl Claim {
             if !mine || !(first || w.recovers) {
                 return Ok(None);
             }
-            w.claimed = if w.recovers { self.blocks_in(s.records.iter().fold(0, |all, pages| all | pages)) } else { 0 };
             w.waits = !self.has(Mutant::SkipForgets);
-            // The records that it leaves are nobody's.
-            w.claimed = 0;
+            w.claimed = 0; // the records that it leaves are nobody's
             w.at = Step::Leave;
+            if self.has(Mutant::RecordsOverwritten) && w.recovers {
+                s.records = [0; SLICES];
+            }
             return Ok(Some("sweep: locked by me, skip"));
         }
         if lock != 0 {
             return Ok(None);
         }
         s.slabs[w.home as usize] = ME;
-        w.at = if first { Step::Look } else { Step::SetFirst };
+        w.at = if first { Step::Look } else { Step::Mark };
         Ok(Some("sweep: lock"))
     }
 
@@ -160,7 +161,7 @@ impl Claim {
             s.sweeper = w;
             return Ok("sweep: the empty slab stays");
         }
-        let free = s.quiet & !s.returned;
+        let free = s.quiet & self.used_pages(s.fresh) & !s.returned;
         w.pages = if w.forced { free } else { free & s.candidates };
         if w.pages & !quiet != 0 && !w.forced {
             return Err((Fault::Inexact, "an aged sweep discards a page that was not quiet since the last one"));
@@ -244,8 +245,19 @@ impl Claim {
         let mut w = s.sweeper;
         let of_slice = |pages: u8| if self.has(Mutant::SliceBySlice) { pages & self.first_slice(pages) } else { pages };
         let name = match w.at {
-            Step::SetFirst => {
+            Step::Mark => {
                 w.pages = of_slice(w.left);
+                let refused = w.pages & !w.done;
+                s.returned |=
+                    if self.has(Mutant::ReturnedThoughRefused) && !w.recovers { w.pages } else { w.pages & w.done };
+                if !self.has(Mutant::RefusedForgotten) {
+                    s.candidates |= refused;
+                    w.waits |= refused != 0;
+                }
+                w.at = Step::SetFirst;
+                "give back: returned"
+            }
+            Step::SetFirst => {
                 w.word = s.bits;
                 w.at = Step::Set;
                 if self.has(Mutant::RecordClearedFirst) {
@@ -272,7 +284,14 @@ impl Claim {
                 if !self.has(Mutant::CountedEarly) {
                     s.free += (self.blocks_in(w.pages) & !w.word).count_ones() as u8;
                 }
-                w.at = if self.has(Mutant::RecordClearedLate) { Step::Mark } else { Step::Forget };
+                w.at = match self.mutant {
+                    Mutant::RecordClearedLate => Step::List,
+                    Mutant::UnlockBeforeList => Step::UnlockEnd,
+                    _ => Step::Forget,
+                };
+                if self.has(Mutant::UnlockBeforeList) {
+                    s.records = [0; SLICES];
+                }
                 "give back: count"
             }
             Step::Forget | Step::ForgetLate => {
@@ -282,19 +301,9 @@ impl Claim {
                 } else if w.at == Step::ForgetLate {
                     w.at = Step::Leave;
                 } else {
-                    w.at = Step::Mark;
+                    w.at = Step::List;
                 }
                 "give back: clear the record"
-            }
-            Step::Mark => {
-                let refused = w.pages & !w.done;
-                s.returned |= if self.has(Mutant::ReturnedThoughRefused) && !w.recovers { w.pages } else { w.pages & w.done };
-                if !self.has(Mutant::RefusedForgotten) {
-                    s.candidates |= refused;
-                    w.waits |= refused != 0;
-                }
-                w.at = if self.has(Mutant::UnlockBeforeList) { Step::UnlockEnd } else { Step::List };
-                "give back: returned"
             }
             Step::List => {
                 let moves = match s.place {
@@ -318,7 +327,8 @@ impl Claim {
                 "sweep: unlock, done with the slab"
             }
             _ => {
-                if w.forced && self.has(Mutant::FlagAfterLook) || w.at == Step::Leave && self.has(Mutant::FlagAfterLook) {
+                if w.forced && self.has(Mutant::FlagAfterLook) || w.at == Step::Leave && self.has(Mutant::FlagAfterLook)
+                {
                     (s.touched, s.waiting) = (false, false);
                 }
                 s.waiting |= w.waits;

@@ -7,7 +7,7 @@ const LIMIT: usize = 6_000_000;
 
 #[test]
 fn no_live_page_is_discarded_and_no_block_lost() {
-    for (name, model) in [("straddling", Claim::STRADDLE), ("two slices", Claim::SLICED), ("small", Claim::SMALL)] {
+    for (name, model) in [("straddling", Claim::STRADDLE), ("two slices", Claim::SLICED), ("a tail", Claim::TAIL)] {
         explore(&model, LIMIT).must_hold(&format!("claim: {name}"));
         explore(&Claim { forks: true, ..model }, LIMIT).must_hold(&format!("claim: {name}, with a fork"));
     }
@@ -15,7 +15,7 @@ fn no_live_page_is_discarded_and_no_block_lost() {
 
 #[test]
 fn zones() {
-    let model = Claim { zone: true, ..Claim::SMALL };
+    let model = Claim { zone: true, ..Claim::TAIL };
     explore(&model, LIMIT).must_hold("claim: a zone");
     explore(&Claim { forks: true, ..model }, LIMIT).must_hold("claim: a zone, with a fork");
 }
@@ -25,7 +25,7 @@ fn mutants_are_refuted() {
     use Mutant::*;
     let alone = Claim::STRADDLE;
     let forked = Claim { forks: true, ..alone };
-    let zone = Claim { zone: true, ..Claim::SMALL };
+    let zone = Claim { zone: true, ..Claim::TAIL };
     let zone_forked = Claim { forks: true, ..zone };
     for (mutant, model) in [
         (RecordAfterClear, forked),
@@ -44,12 +44,13 @@ fn mutants_are_refuted() {
         (TouchBeforeLock, alone),
         (CreateForgets, alone),
         (KeptForgotten, alone),
+        (TailForgotten, Claim { zone: true, ..Claim::TAIL }),
         (SliceBySlice, Claim::SLICED),
         (SkipForgets, forked),
         (RepairForgetsRecords, forked),
         (RepairSetsLocked, forked),
         (RepairForgetsFlag, forked),
-        (RelistForgetsFlag, forked),
+        (RecordsOverwritten, forked),
         (RecordsNotFound, forked),
         (EndIgnoresPurge, zone),
         (EndKeepsRecords, zone_forked),

@@ -52,7 +52,7 @@ impl Claim {
             for block in (0..self.blocks).map(|i| 1 << i).filter(|block| s.out & block != 0) {
                 let waits = self.has(Mutant::TouchBeforeLock) || self.zone;
                 if waits || unlocked {
-                    let at = if waits { At::PutWait } else { At::PutLoad };
+                    let at = if waits { At::PutWait } else { At::TouchTest };
                     to("put: a block", at, &|next| {
                         next.out &= !block;
                         next.threads[who].hand = block;
@@ -76,13 +76,13 @@ impl Claim {
 
     fn create(&self, s: &mut State) {
         s.memory = Memory::Slab;
+        s.fresh = if std::mem::take(&mut s.clean) { 0 } else { self.blocks };
         s.bits = self.all();
         s.free = self.blocks;
         s.place = Place::Unlisted;
         (s.candidates, s.returned, s.quiet) = (0, 0, 0);
-        s.resident = self.all_pages(); // from a dirty run: the worst case
         s.list = Place::Partial; // `current` takes it from no list
-        s.touched |= !self.has(Mutant::CreateForgets);
+        s.touched |= s.fresh != 0 && !self.has(Mutant::CreateForgets);
     }
 
     /// Load the bitmap; a stack has room for one block, or for all.
@@ -106,6 +106,9 @@ impl Claim {
         let name = match t.at {
             At::Current => {
                 s.touched |= s.list == Place::Empty && !self.has(Mutant::KeptForgotten);
+                if s.list != Place::Current {
+                    s.candidates &= !self.slices[0];
+                }
                 (s.list, s.place, s.trigger) = (Place::Current, Place::Current, NO_TRIGGER);
                 t.at = At::TakeLoad;
                 "take: current"
@@ -126,6 +129,7 @@ impl Claim {
                     s.candidates &= !pages;
                 }
                 s.returned &= !pages;
+                s.fresh = s.fresh.max(8 - t.blocks.leading_zeros() as u8);
                 s.quiet &= !pages;
                 t.at = At::UsedUp;
                 "take: count"
@@ -144,10 +148,10 @@ impl Claim {
             }
             At::PutWait => {
                 s.slabs[t.home as usize] = me;
-                t.at = At::PutLoad;
+                t.at = At::TouchTest;
                 "put: lock"
             }
-            At::PutLoad | At::PutStore | At::PutCount | At::TouchTest | At::TouchSet | At::PutList => {
+            At::TouchTest | At::TouchSet | At::PutLoad | At::PutStore | At::PutCount | At::PutList => {
                 self.put(s, &mut t)?
             }
             At::GiveUp => {
@@ -171,6 +175,17 @@ impl Claim {
 
     fn put(&self, s: &mut State, t: &mut Thread) -> Result<&'static str, Bad> {
         Ok(match t.at {
+            At::TouchTest => {
+                // Before the lock it would be too early.
+                let seen = if self.has(Mutant::TouchBeforeLock) { t.full } else { s.touched };
+                t.at = if seen { At::PutLoad } else { At::TouchSet };
+                "put: look at the flag"
+            }
+            At::TouchSet => {
+                s.touched = true;
+                t.at = At::PutLoad;
+                "put: set the flag"
+            }
             At::PutLoad => {
                 t.word = s.bits;
                 if s.memory != Memory::Slab || t.word & t.blocks != 0 {
@@ -187,17 +202,8 @@ impl Claim {
             }
             At::PutCount => {
                 s.free += 1;
-                t.at = if self.has(Mutant::TouchBeforeLock) && t.full { At::PutList } else { At::TouchTest };
-                "put: count"
-            }
-            At::TouchTest => {
-                t.at = if s.touched { At::PutList } else { At::TouchSet };
-                "put: look at the flag"
-            }
-            At::TouchSet => {
-                s.touched = true;
                 t.at = At::PutList;
-                "put: set the flag"
+                "put: count"
             }
             _ => {
                 if s.free == s.trigger {
@@ -239,8 +245,11 @@ impl Claim {
         if s.sweeper.claimed != 0 || s.records() != 0 {
             return Err((Fault::Twice, "a slab with claimed blocks goes back to the arena"));
         }
-        s.leave_slab();
-        s.touched = true;
+        // `slab::residence`.
+        let all_used = s.fresh == self.blocks && !self.has(Mutant::TailForgotten);
+        let used = if all_used { self.all_pages() } else { self.used_pages(s.fresh) };
+        s.leave_slab((s.returned | !used) & self.all_pages() == self.all_pages());
+        s.touched |= !s.clean;
         Ok(())
     }
 
