@@ -29,10 +29,7 @@ impl Claim {
         s.interrupted = forker.map_or(0, |who| 1 << who);
         let purge_vanished = vanished(s.purge);
         let swept = s.purge == SWEEPER as u8 + 1;
-        let mut damaged = [false; HOMES];
-        for home in 0..HOMES {
-            damaged[home] = vanished(s.slabs[home]);
-        }
+        let mut damaged: [bool; HOMES] = s.slabs.map(vanished);
         for who in 0..THREADS - 1 {
             if forker != Some(who) {
                 s.lost |= s.threads[who].hand;
@@ -58,8 +55,8 @@ impl Claim {
             }
             s.purge = 0;
         }
-        for home in 0..HOMES {
-            if damaged[home] && s.owner as usize == home && s.memory == super::state::Memory::Slab {
+        for (home, damaged) in damaged.into_iter().enumerate() {
+            if damaged && s.owner as usize == home && s.memory == super::state::Memory::Slab {
                 self.relist(&mut s);
             }
             if vanished(s.slabs[home]) {

@@ -151,7 +151,7 @@ impl Claim {
             if w.forced || aged {
                 if choice == Choice::Plain || w.forced {
                     s.sweeper = w;
-                    self.to_arena(s)?;
+                    self.give_to_arena(s)?;
                     return Ok("sweep: the empty slab goes to the arena");
                 }
             } else {

@@ -155,7 +155,7 @@ impl Claim {
                 self.put(s, &mut t)?
             }
             At::GiveUp => {
-                self.to_arena(s)?;
+                self.give_to_arena(s)?;
                 t.at = At::Unlock;
                 "give up: to the arena"
             }
@@ -218,7 +218,7 @@ impl Claim {
     /// `slab::returned`: the slab belongs on a list, or on another.
     pub(super) fn returned(&self, s: &mut State) -> Result<(), Bad> {
         if s.free == self.blocks && self.is_zone(s) {
-            return self.to_arena(s);
+            return self.give_to_arena(s);
         }
         let place = if s.free == self.blocks { Place::Empty } else { Place::Partial };
         (s.list, s.place) = (place, place);
@@ -238,7 +238,7 @@ impl Claim {
         }
     }
 
-    pub(super) fn to_arena(&self, s: &mut State) -> Result<(), Bad> {
+    pub(super) fn give_to_arena(&self, s: &mut State) -> Result<(), Bad> {
         if s.out != 0 || s.threads.iter().any(|t| t.hand != 0) {
             return Err((Fault::Twice, "a slab with blocks out goes back to the arena"));
         }
@@ -317,9 +317,9 @@ impl Claim {
     pub(super) fn leave(&self, s: &mut State) -> Result<(), Bad> {
         if s.zone == Zone::Destroyed {
             s.out = 0;
-            self.to_arena(s)?;
+            self.give_to_arena(s)?;
         } else if s.free == self.blocks {
-            self.to_arena(s)?;
+            self.give_to_arena(s)?;
         } else {
             s.owner = 1;
             self.relist(s);
