@@ -218,7 +218,8 @@ MI_USE mi_heap_t* mi_heap_of(const void* p) MI_NOEXCEPT;
 MI_USE bool mi_heap_contains(const mi_heap_t* heap, const void* p) MI_NOEXCEPT;
 MI_USE bool mi_any_heap_contains(const void* p) MI_NOEXCEPT;
 
-/* Gives back what this thread has cached of the heap, with `force` what any thread has, so that all can use it. */
+/* Gives back what this thread has cached of the heap, with `force` what any thread has, so that all can use it; with `force`
+ * memory then goes back to the operating system as with mi_purge_all(true). */
 void mi_heap_collect(mi_heap_t* heap, bool force) MI_NOEXCEPT;
 /* No effect: memory is near the thread that touches it first. */
 void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) MI_NOEXCEPT;
@@ -290,7 +291,7 @@ MI_USE mi_theap_t* mi_heap_theap(mi_heap_t* heap) MI_NOEXCEPT;
  * the thread goes back to the main heap. */
 mi_theap_t* mi_theap_set_default(mi_theap_t* theap) MI_NOEXCEPT;
 MI_USE mi_theap_t* mi_theap_get_default(void) MI_NOEXCEPT;
-/* Gives back what is cached here. */
+/* Gives back what is cached here; with `force` memory then goes back to the operating system as with mi_purge_all(true). */
 void mi_theap_collect(mi_theap_t* theap, bool force) MI_NOEXCEPT;
 
 MI_NEW MI_SIZE(2) void* mi_theap_malloc(mi_theap_t* theap, size_t size) MI_NOEXCEPT;
@@ -382,7 +383,8 @@ void mi_thread_init(void) MI_NOEXCEPT;
 void mi_thread_done(void) MI_NOEXCEPT;
 void mi_thread_set_in_threadpool(void) MI_NOEXCEPT;
 
-/* Calls the registered deferred free. Nothing else is done in this version. */
+/* Call the registered deferred free. With `force`, and when the heap has more than `target_size` bytes of memory, all that
+ * no live block needs then goes back to the operating system, as with mi_purge_all(true). */
 void mi_collect(bool force) MI_NOEXCEPT;
 void mi_collect_reduce(size_t target_size) MI_NOEXCEPT;
 
@@ -395,6 +397,87 @@ MI_USE bool mi_check_owned(const void* p) MI_NOEXCEPT;
  * function has seen; all other numbers are the kernel's. page_faults counts those that waited for a disk. */
 void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_msecs, size_t* current_rss,
                      size_t* peak_rss, size_t* current_commit, size_t* peak_commit, size_t* page_faults) MI_NOEXCEPT;
+
+/* ---- Returning memory ------------------------------------------------------------------------------------------ */
+
+/* Memory that no live block needs goes back to the operating system by itself, from busy threads too; nothing here has to be
+ * called for that. docs/options.md tells when (scavenger, purge_delay, purge_holes). These functions do it at a moment that
+ * the program knows to be a good one. They need no thread to stand still, and may be called by any, also by one that has never
+ * allocated. */
+
+typedef enum mi_purge_flags_e {
+  MI_PURGE_FORCE = 1,  /* all that is free, at once, whatever its next use costs; else only what was free for a while */
+  MI_PURGE_RECLAIM = 2 /* also the metadata of free ranges */
+} mi_purge_flags_t;
+
+/* What mi_purge_all_ex returns. */
+typedef enum mi_purge_all_status_e {
+  MI_PURGE_ALL_OK = 0,      /* everything was looked at */
+  MI_PURGE_ALL_PARTIAL = 1, /* not everything: theaps_pending or subprocs_pending is not 0 */
+  MI_PURGE_ALL_BUSY = 2     /* nothing was done */
+} mi_purge_all_status_t;
+
+/* Of this purge alone. */
+typedef struct mi_purge_all_report_s {
+  size_t arena_bytes;         /* bytes returned of free runs and of slabs that were wholly free */
+  size_t hole_bytes;          /* bytes returned inside slabs that have live blocks */
+  size_t theaps_swept;        /* heaps of threads whose cached blocks were taken, the caller's included */
+  size_t theaps_pending;      /* those that could not be had: only where the kernel refuses membarrier */
+  size_t theaps_orphaned;     /* 0: after a fork, heaps without a thread are swept as all others */
+  bool gated;                 /* false: threads need not announce that they are in the allocator */
+  bool complete;              /* everything was looked at */
+  size_t arenas_reclaimed;    /* free ranges whose metadata was returned */
+  size_t arena_reclaim_bytes; /* bytes of metadata that were returned */
+  size_t arenas_kept;         /* free arenas that stay because the program has made them */
+  size_t subprocs_pending;    /* 0: sub-processes have no memory of their own */
+  bool reclaimed;             /* MI_PURGE_RECLAIM was asked for, and done */
+} mi_purge_all_report_t;
+
+/* Return what is free, in all heaps and sub-processes, from the caches of all threads, running ones too. There is one purge at
+ * a time: another one is waited for up to `wait_ms` milliseconds (mi_purge_all: 100); then, and at once in the
+ * deferred free and in signal handlers that a purge has called or met, the result is MI_PURGE_ALL_BUSY. The report may be NULL, and
+ * is all zero if nothing was done. Unknown flags are ignored. Calls the registered deferred free. */
+int mi_purge_all_ex(mi_purge_flags_t flags, size_t wait_ms, mi_purge_all_report_t* report) MI_NOEXCEPT;
+void mi_purge_all(bool force) MI_NOEXCEPT;
+
+/* The calling thread has nothing to do for a while. What it has cached goes back to where any thread can use it, and memory is
+ * returned without ageing, at most once per purge_holes_min_interval. Nothing happens in a thread that has no heap. Calls the
+ * registered deferred free.
+ *
+ * mi_on_thread_idle_start leaves the returning to the scavenger: true. If there is none (and it cannot be started), it does
+ * what mi_on_thread_idle does, and returns false. Between start and end the thread may allocate and free, which is harmless;
+ * mi_on_thread_idle_end never waits. Any of them may be called any number of times. */
+void mi_on_thread_idle(void) MI_NOEXCEPT;
+bool mi_on_thread_idle_start(void) MI_NOEXCEPT;
+void mi_on_thread_idle_end(void) MI_NOEXCEPT;
+
+/* End the thread that returns memory in the background, for good in this process (a forked child may start one again), and wait
+ * for its end. Threads that allocate go on to return memory. */
+void mi_scavenger_stop(void) MI_NOEXCEPT;
+
+/* Holes: memory that is returned inside slabs that also have live blocks. Present values are marked `now`, those of the last
+ * sweep `last`; all others grow. */
+typedef struct mi_purge_holes_stats_s {
+  size_t purged_bytes;       /* now: returned, and not used again */
+  size_t purged_blocks;      /* now: free blocks that lie in them, wholly or in part */
+  size_t purged_bytes_total; /* ever returned */
+  size_t discard_calls;      /* system calls for that */
+  size_t reuse_calls;        /* how often blocks were taken from returned memory */
+  size_t pages_freed;        /* slabs that sweeps found wholly free and gave up */
+  size_t ineligible_pages;   /* last: slabs that cannot have holes (sampled blocks; memory that the program has handed over) */
+  size_t ineligible_bytes;   /* last: bytes of those */
+  size_t ineligible_free_bytes; /* last: free bytes in those */
+  size_t unformed_bytes;        /* these four are 0: memory that was never handed out is not there */
+  size_t unformed_bytes_total;
+  size_t unformed_discard_calls;
+  size_t unformed_reuse_calls;
+  size_t pages_skipped;  /* slabs that sweeps passed over because no block had come back */
+  size_t blocks_visited; /* blocks that sweeps have looked at */
+  size_t full_sweeps;    /* sweeps that passed over nothing */
+} mi_purge_holes_stats_t;
+
+/* NULL is allowed. */
+void mi_purge_holes_stats_get(mi_purge_holes_stats_t* stats) MI_NOEXCEPT;
 
 /* ---- Arenas ---------------------------------------------------------------------------------------------------- */
 

@@ -93,6 +93,17 @@ fn visits_of_heaps() {
 }
 
 #[test]
+fn returning_memory() {
+    with_both("purging.c", &[], succeed, "");
+    for (name, value) in
+        [("SCAVENGER", "0"), ("SCAVENGER", "2"), ("PURGE_DELAY", "0"), ("PURGE_DELAY", "-1"), ("PURGE_HOLES", "0")]
+    {
+        let with = |command: &mut Command| succeed(command.env(format!("MIMALLOC_{name}"), value));
+        with_both("purging.c", &[], with, "");
+    }
+}
+
+#[test]
 fn operators_and_containers() {
     for standard in ["-std=c++11", "-std=c++17", "-std=c++20"] {
         with_both("heaps_stl.cpp", &[standard], succeed, "fine\n");
@@ -271,12 +282,21 @@ macro_rules! layout {
 
 #[test]
 fn layouts_agree() {
-    use mimalloc_pprof::api::c::HeapArea;
     use mimalloc_pprof::api::c::stats::{BINS, CHUNK_BINS, Count, Counter, Stats};
+    use mimalloc_pprof::api::c::{HeapArea, HolesStats, PurgeReport};
     let layouts = [
         layout!(Count as mi_stat_count_t { total, peak, current }),
         layout!(HeapArea as mi_heap_area_t { blocks, reserved, committed, used, block_size, full_block_size, reserved1 }),
         layout!(Counter as mi_stat_counter_t { total }),
+        layout!(PurgeReport as mi_purge_all_report_t {
+            arena_bytes, hole_bytes, theaps_swept, theaps_pending, theaps_orphaned, gated, complete, arenas_reclaimed,
+            arena_reclaim_bytes, arenas_kept, subprocs_pending, reclaimed
+        }),
+        layout!(HolesStats as mi_purge_holes_stats_t {
+            purged_bytes, purged_blocks, purged_bytes_total, discard_calls, reuse_calls, pages_freed, ineligible_pages,
+            ineligible_bytes, ineligible_free_bytes, unformed_bytes, unformed_bytes_total, unformed_discard_calls,
+            unformed_reuse_calls, pages_skipped, blocks_visited, full_sweeps
+        }),
         layout!(Stats as mi_stats_t {
             size, version, pages, reserved, committed, reset, purged, page_committed, pages_abandoned, threads, malloc_normal,
             malloc_huge, malloc_requested, mmap_calls, commit_calls, reset_calls, purge_calls, arena_count,

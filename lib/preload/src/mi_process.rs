@@ -13,6 +13,11 @@ export! {
     safe mi_thread_set_in_threadpool() = c::nothing;
     safe mi_collect(force: bool) = c::collect;
     safe mi_collect_reduce(target: usize) = c::collect_reduce;
+    safe mi_on_thread_idle() = c::thread_idle;
+    safe mi_on_thread_idle_start() -> bool = c::thread_idle_start;
+    safe mi_on_thread_idle_end() = c::thread_idle_end;
+    safe mi_scavenger_stop() = c::scavenger_stop;
+    safe mi_purge_all(force: bool) = c::purge_all;
     safe mi_is_in_heap_region(address: *const u8) -> bool = c::is_in_heap_region;
     safe mi_check_owned(address: *const u8) -> bool = c::is_in_heap_region;
     safe mi_process_info_print() = c::process_info_print;
@@ -46,6 +51,8 @@ export! {
     mi_options_print_out(function: Option<OutputFn>, arg: *mut c_void) = c::options_print_out;
     mi_theap_guarded_set_sample_rate(theap: *mut u8, rate: usize, seed: usize) = c::theap_guarded_set_sample_rate;
     mi_theap_guarded_set_size_bound(theap: *mut u8, least: usize, most: usize) = c::theap_guarded_set_size_bound;
+    mi_purge_all_ex(flags: c_int, wait: usize, report: *mut c::PurgeReport) -> c_int = c::purge_all_ex;
+    mi_purge_holes_stats_get(stats: *mut c::HolesStats) = c::purge_holes_stats_get;
     mi_stats_print(unused: *mut c_void) = stats::print;
     mi_stats_print_out(function: Option<OutputFn>, arg: *mut c_void) = stats::print_out;
     mi_thread_stats_print_out(function: Option<OutputFn>, arg: *mut c_void) = stats::print_out;

@@ -86,3 +86,36 @@ fn the_page_has_every_option() {
         assert!(["yes", "no"].contains(&row[4].as_str()) && !row[5].is_empty(), "{path}: option {number}");
     }
 }
+
+/// The variant of an option's name: `prof_seed` is `ProfSeed`.
+fn variant(name: &str) -> String {
+    let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
+    name.split('_').map(capital).collect()
+}
+
+/// The page says that an option has an effect if and only if code outside this folder reads it.
+#[test]
+fn the_page_tells_which_options_are_read() {
+    fn read(folder: &std::path::Path, code: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = entry.file_name().unwrap();
+            if entry.is_dir() && name != "options" && name != "tests" {
+                read(&entry, code);
+            } else if entry.extension().is_some_and(|extension| extension == "rs") && name != "tests.rs" {
+                let text = std::fs::read_to_string(&entry).unwrap();
+                text.lines().for_each(|line| code.extend([line.split("//").next().unwrap(), "\n"]));
+            }
+        }
+    }
+    let mut code = String::new();
+    read(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut code);
+    let words: Vec<&str> = code.split(|c: char| !c.is_alphanumeric() && c != ':').collect();
+    let page = include_str!("../../../docs/options.md");
+    for (number, definition) in TABLE.iter().enumerate() {
+        let row = page.lines().find(|line| line.starts_with(&std::format!("| {number} | "))).unwrap();
+        let effect = row.split('|').map(str::trim).nth(5).unwrap();
+        let wanted = std::format!("Name::{}", variant(definition.name));
+        let is_read = words.iter().any(|word| word.ends_with(&wanted));
+        assert_eq!(effect == "yes", is_read, "docs/options.md: {row}");
+    }
+}

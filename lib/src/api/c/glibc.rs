@@ -1,6 +1,7 @@
 //! What the GNU C library tells about its own heap. A field that has no meaning here is 0.
 
 use super::stats::Stats;
+use super::{hooks, purging};
 use crate::os::{
     self,
     libc::{EINVAL, set_errno},
@@ -62,10 +63,10 @@ pub fn mallopt(_: c_int, _: c_int) -> c_int {
     1
 }
 
-/// `malloc_trim`: as `mi_collect(true)`. 0: nothing was returned to the operating system.
+/// `malloc_trim`: as `mi_collect(true)`. 1: something was returned to the operating system. Nothing is kept: whatever is free may go.
 pub fn malloc_trim(_: usize) -> c_int {
-    super::process::collect(true);
-    0
+    hooks::deferred_free(true);
+    c_int::from(purging::return_all() != 0)
 }
 
 /// A C string of bounded length.

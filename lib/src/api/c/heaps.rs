@@ -93,13 +93,17 @@ pub fn any_heap_contains(address: *const u8) -> bool {
     zone::is_block(address)
 }
 
-/// `mi_heap_collect`: give what this thread has cached of the heap back to its slabs, with `force` what any thread has.
+/// `mi_heap_collect`: give what this thread has cached of the heap back to its slabs, with `force` what any thread has; then memory goes
+/// back to the operating system as with `mi_collect(true)`.
 ///
 /// # Safety
 /// The heap is in use.
 pub unsafe fn heap_collect(heap: HeapHandle, force: bool) {
     // SAFETY: the caller's promise.
     unsafe { zone::collect(heap.zone(), force) }
+    if force {
+        super::purging::return_all();
+    }
 }
 
 /// `mi_heap_set_numa_affinity`: accepted; the kernel places memory near the thread that first touches it.

@@ -136,7 +136,7 @@ pub(super) fn deferred_free(force: bool) {
 }
 
 /// In a forked child: a thread that is not here is not in the deferred free either.
-pub(in crate::api) fn repair() {
+pub(super) fn repair() {
     for word in TELLING.iter().chain([&FREEING]) {
         if word.load(Relaxed) != os::thread_id() {
             word.store(0, Relaxed);

@@ -14,6 +14,7 @@ mod hooks;
 mod options;
 mod placement;
 mod process;
+mod purging;
 mod reported;
 mod standard;
 pub mod stats;
@@ -35,6 +36,7 @@ pub(crate) use hooks::slowed;
 pub use hooks::{DeferredFreeFn, ErrorFn, register_deferred_free, register_error, register_output};
 pub use options::*;
 pub use process::*;
+pub use purging::*;
 pub use reported::*;
 pub use standard::*;
 pub use strings::*;
@@ -45,4 +47,9 @@ pub use visit::*;
 pub use zeroing::*;
 
 pub(crate) use failure::failed;
-pub(super) use hooks::repair;
+
+/// In a forked child with one thread.
+pub(super) fn repair() {
+    hooks::repair();
+    purging::repair();
+}

@@ -1,10 +1,11 @@
 //! The process as a whole, and the calling thread.
 
-use super::hooks;
 use super::text::{OutputFn, Text};
-use crate::arena::{index_of, is_ours};
-use crate::heap::{allocate, release, steal};
+use super::{hooks, purging};
+use crate::arena::{self, index_of, is_ours};
+use crate::heap::{allocate, release};
 use crate::os;
+use crate::reclaim;
 use core::ffi::c_void;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,18 +29,22 @@ pub fn attach() {
 /// apart.
 pub fn nothing() {}
 
-/// `mi_collect`: the program's deferred free; with `force` the cached blocks of all threads, running ones too, go back to their
-/// slabs.
+/// `mi_collect`: the program's deferred free; with `force` all memory that no live block needs goes back to the operating system, what
+/// running threads have cached, too.
 pub fn collect(force: bool) {
     hooks::deferred_free(force);
     if force {
-        steal::steal_all();
+        purging::return_all();
     }
 }
 
-/// `mi_collect_reduce`: no target is aimed at.
-pub fn collect_reduce(_: usize) {
-    collect(false);
+/// `mi_collect_reduce`: the program's deferred free; then, if the heap has more than `target` bytes of memory, as [`collect`].
+pub fn collect_reduce(target: usize) {
+    hooks::deferred_free(false);
+    let away = reclaim::holes_stats().purged_bytes as u64;
+    if arena::counts().committed.saturating_sub(away) > target as u64 {
+        purging::return_all();
+    }
 }
 
 /// `mi_is_in_heap_region`, `mi_check_owned`: whether an address lies in memory that blocks are made from.

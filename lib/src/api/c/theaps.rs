@@ -42,13 +42,17 @@ pub unsafe fn theap_set_default(theap: TheapHandle) -> TheapHandle {
     TheapHandle(unsafe { zone::set_default_theap(theap.0) })
 }
 
-/// `mi_theap_collect`: give what is cached here back to the slabs.
+/// `mi_theap_collect`: give what is cached here back to the slabs; with `force`, memory then goes back to the operating system as with
+/// `mi_collect(true)`.
 ///
 /// # Safety
 /// As [`theap_set_default`], and it is the calling thread's.
-pub unsafe fn theap_collect(theap: TheapHandle, _: bool) {
+pub unsafe fn theap_collect(theap: TheapHandle, force: bool) {
     // SAFETY: the caller's promise.
     unsafe { zone::collect_theap(if theap.0.is_null() { zone::default_theap() } else { theap.0 }) }
+    if force {
+        super::purging::return_all();
+    }
 }
 
 /// `mi_theap_malloc`, `mi_theap_malloc_small`.

@@ -77,8 +77,8 @@ pub unsafe fn expand(block: *mut u8, new_size: usize) -> *mut u8 {
     unsafe { c::expand(block, new_size) }
 }
 
-/// Call the deferred free that was registered through the C interface; with `force`, the cached blocks of all threads, running
-/// ones too, go back to where any thread can use them. Thread-safe.
+/// Call the deferred free that was registered through the C interface; with `force`, all memory that no live block needs goes back to
+/// the operating system, what running threads have cached, too. Thread-safe. [`purge_all`](crate::purge_all) tells how much that was.
 pub fn collect(force: bool) {
     c::collect(force);
 }

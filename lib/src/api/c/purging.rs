@@ -1,0 +1,144 @@
+//! Returning memory to the operating system when the program says so. It happens without being asked for, too.
+
+use super::hooks;
+use crate::os;
+use crate::reclaim;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+pub use crate::reclaim::{HolesStats, PurgeReport};
+
+/// `MI_PURGE_FORCE`: at once, without ageing, and whatever the next use of the memory costs.
+pub const PURGE_FORCE: c_int = 1;
+/// `MI_PURGE_RECLAIM`: the metadata of free ranges, too.
+pub const PURGE_RECLAIM: c_int = 2;
+
+/// `MI_PURGE_ALL_OK`: everything was looked at.
+pub const PURGE_OK: c_int = 0;
+/// `MI_PURGE_ALL_PARTIAL`: something could not be had.
+pub const PURGE_PARTIAL: c_int = 1;
+/// `MI_PURGE_ALL_BUSY`: nothing was done, as another purge is on its way.
+pub const PURGE_BUSY: c_int = 2;
+
+/// How long `mi_purge_all` waits for another purge, in milliseconds.
+pub const PURGE_WAIT: usize = 100;
+
+/// The thread that is in [`purge_all_ex`]; 0 = none. The program's deferred free is called there.
+static ADMITTED: AtomicU64 = AtomicU64::new(0);
+
+/// `mi_purge_all_ex`: return to the operating system what no live block needs, from all threads, running ones too. `report` may be
+/// null. Unknown flags are ignored. Calls the deferred free.
+///
+/// # Safety
+/// `report` is null or can be written.
+pub unsafe fn purge_all_ex(flags: c_int, wait_ms: usize, report: *mut PurgeReport) -> c_int {
+    let told = admitted(flags, wait_ms);
+    if !report.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { report.write(told.unwrap_or(PurgeReport::NOTHING)) };
+    }
+    match told {
+        None => PURGE_BUSY,
+        Some(told) if told.theaps_pending != 0 || told.subprocs_pending != 0 => PURGE_PARTIAL,
+        Some(_) => PURGE_OK,
+    }
+}
+
+/// `mi_purge_all`.
+pub fn purge_all(force: bool) {
+    let _ = admitted(if force { PURGE_FORCE } else { 0 }, PURGE_WAIT);
+}
+
+fn admitted(flags: c_int, wait_ms: usize) -> Option<PurgeReport> {
+    let (force, metadata) = (flags & PURGE_FORCE != 0, flags & PURGE_RECLAIM != 0);
+    let (me, mut naps) = (os::thread_id(), Naps::of(wait_ms));
+    // Whoever is in the deferred free of a purge, or in a signal handler, must not wait for itself.
+    while ADMITTED.compare_exchange(0, me, Acquire, Relaxed).is_err() {
+        if ADMITTED.load(Relaxed) == me || !naps.take() {
+            return None;
+        }
+    }
+    hooks::deferred_free(force);
+    let report = purge(force, metadata, naps);
+    ADMITTED.store(0, Release);
+    report
+}
+
+/// Purge as soon as no other purge is on its way. `None`: that takes too long, or this thread is in it.
+fn purge(force: bool, metadata: bool, mut naps: Naps) -> Option<PurgeReport> {
+    loop {
+        let report = reclaim::purge_all(force, metadata);
+        if report.is_some() || reclaim::purges_here() || !naps.take() {
+            return report;
+        }
+    }
+}
+
+/// For functions that collect: return everything that can be had at once, waiting a little for a purge that is on its way. Returns the
+/// bytes.
+pub(super) fn return_all() -> usize {
+    purge(true, false, Naps::of(PURGE_WAIT)).map_or(0, |report| report.bytes())
+}
+
+/// How often a waiter may still look again.
+struct Naps(usize);
+
+impl Naps {
+    /// A nap takes a quarter of a millisecond.
+    fn of(milliseconds: usize) -> Naps {
+        Naps(milliseconds.saturating_mul(4))
+    }
+
+    /// Sleep a moment, if there is time left.
+    fn take(&mut self) -> bool {
+        static NOBODY_WAKES: AtomicU32 = AtomicU32::new(0);
+        let left = self.0 != 0;
+        if left {
+            self.0 -= 1;
+            os::futex_wait(NOBODY_WAKES.as_ptr(), 0);
+        }
+        left
+    }
+}
+
+/// `mi_on_thread_idle`: the calling thread has nothing to do at present. Its cached blocks go back to where any thread can use them, and
+/// memory is returned without ageing, at most once per `purge_holes_min_interval`. Calls the deferred free.
+pub fn thread_idle() {
+    hooks::deferred_free(false);
+    reclaim::thread_idle();
+}
+
+/// `mi_on_thread_idle_start`: the same, and true, if there is a scavenger (which this may start) to do the rest; if there is none,
+/// this thread does it, and false.
+pub fn thread_idle_start() -> bool {
+    hooks::deferred_free(false);
+    reclaim::thread_idle_start()
+}
+
+/// `mi_on_thread_idle_end`: the calling thread goes on. Never waits: the scavenger needs no thread to hold still.
+pub fn thread_idle_end() {
+    reclaim::thread_idle_end();
+}
+
+/// `mi_scavenger_stop`: end the scavenger's thread, for good in this process. Memory is still returned, by threads that allocate.
+pub fn scavenger_stop() {
+    reclaim::stop_scavenger();
+}
+
+/// `mi_purge_holes_stats_get`: null is allowed.
+///
+/// # Safety
+/// `stats` is null or can be written.
+pub unsafe fn purge_holes_stats_get(stats: *mut HolesStats) {
+    if !stats.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { stats.write(reclaim::holes_stats()) };
+    }
+}
+
+/// In a forked child: a thread that is not here does not purge either.
+pub(super) fn repair() {
+    if ADMITTED.load(Relaxed) != os::thread_id() {
+        ADMITTED.store(0, Relaxed);
+    }
+}

@@ -1,0 +1,212 @@
+/* Functions that return memory: their results, and that they can be called anywhere. Each line of output is a broken promise. */
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <mimalloc.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int broken;
+#define CHECK(x) ((x) ? (void)0 : (void)(broken = 1, printf("line %d: %s\n", __LINE__, #x)))
+#define AT(type, field, offset) _Static_assert(offsetof(type, field) == offset, #field);
+
+_Static_assert(sizeof(mi_purge_flags_t) == 4 && MI_PURGE_FORCE == 1 && MI_PURGE_RECLAIM == 2, "flags");
+_Static_assert(MI_PURGE_ALL_OK == 0 && MI_PURGE_ALL_PARTIAL == 1 && MI_PURGE_ALL_BUSY == 2, "results");
+_Static_assert(sizeof(mi_purge_all_report_t) == 88 && sizeof(mi_purge_holes_stats_t) == 128, "sizes");
+AT(mi_purge_all_report_t, arena_bytes, 0) AT(mi_purge_all_report_t, hole_bytes, 8)
+AT(mi_purge_all_report_t, theaps_swept, 16) AT(mi_purge_all_report_t, theaps_pending, 24)
+AT(mi_purge_all_report_t, theaps_orphaned, 32) AT(mi_purge_all_report_t, gated, 40)
+AT(mi_purge_all_report_t, complete, 41) AT(mi_purge_all_report_t, arenas_reclaimed, 48)
+AT(mi_purge_all_report_t, arena_reclaim_bytes, 56) AT(mi_purge_all_report_t, arenas_kept, 64)
+AT(mi_purge_all_report_t, subprocs_pending, 72) AT(mi_purge_all_report_t, reclaimed, 80)
+AT(mi_purge_holes_stats_t, purged_bytes, 0) AT(mi_purge_holes_stats_t, purged_blocks, 8)
+AT(mi_purge_holes_stats_t, purged_bytes_total, 16) AT(mi_purge_holes_stats_t, discard_calls, 24)
+AT(mi_purge_holes_stats_t, reuse_calls, 32) AT(mi_purge_holes_stats_t, pages_freed, 40)
+AT(mi_purge_holes_stats_t, ineligible_pages, 48) AT(mi_purge_holes_stats_t, ineligible_bytes, 56)
+AT(mi_purge_holes_stats_t, ineligible_free_bytes, 64) AT(mi_purge_holes_stats_t, unformed_bytes, 72)
+AT(mi_purge_holes_stats_t, unformed_bytes_total, 80) AT(mi_purge_holes_stats_t, unformed_discard_calls, 88)
+AT(mi_purge_holes_stats_t, unformed_reuse_calls, 96) AT(mi_purge_holes_stats_t, pages_skipped, 104)
+AT(mi_purge_holes_stats_t, blocks_visited, 112) AT(mi_purge_holes_stats_t, full_sweeps, 120)
+
+#define LONG 30000 /* milliseconds: for ever */
+
+static int all_zero(const void *p, size_t n) {
+    const char *bytes = p;
+    while (n && !*bytes) bytes++, n--;
+    return n == 0;
+}
+
+/* Every function, in whatever state the process and the thread are. */
+static void everything(void) {
+    mi_purge_all_report_t report;
+    memset(&report, 0xff, sizeof report);
+    CHECK(mi_purge_all_ex(MI_PURGE_FORCE, LONG, &report) == MI_PURGE_ALL_OK);
+    CHECK(report.complete == 1 && report.gated == 0 && report.reclaimed == 0 && report.theaps_pending == 0);
+    CHECK(report.theaps_orphaned == 0 && report.subprocs_pending == 0 && report.arenas_reclaimed == 0);
+    CHECK(mi_purge_all_ex(MI_PURGE_FORCE | MI_PURGE_RECLAIM, LONG, &report) == MI_PURGE_ALL_OK && report.reclaimed == 1);
+    CHECK(mi_purge_all_ex(0, LONG, &report) == MI_PURGE_ALL_OK && report.complete == 1 && report.reclaimed == 0);
+    CHECK(mi_purge_all_ex((mi_purge_flags_t)0xfff0, LONG, &report) == MI_PURGE_ALL_OK && report.reclaimed == 0);
+    CHECK(mi_purge_all_ex(MI_PURGE_FORCE, LONG, NULL) == MI_PURGE_ALL_OK);
+    mi_purge_all(true), mi_purge_all(false);
+    mi_on_thread_idle(), mi_on_thread_idle();
+    mi_on_thread_idle_end();
+    mi_on_thread_idle_start(), mi_on_thread_idle_start(), mi_on_thread_idle();
+    mi_on_thread_idle_end(), mi_on_thread_idle_end();
+    mi_purge_holes_stats_t stats, later;
+    memset(&stats, 0xff, sizeof stats);
+    mi_purge_holes_stats_get(NULL), mi_purge_holes_stats_get(&stats);
+    CHECK(stats.purged_bytes <= stats.purged_bytes_total && stats.purged_bytes % 4096 == 0);
+    CHECK(all_zero(&stats.unformed_bytes, 4 * sizeof(size_t)));
+    mi_collect(true), mi_collect(false), mi_collect_reduce(0), mi_collect_reduce(SIZE_MAX);
+    CHECK(malloc_trim(0) >> 1 == 0);
+    mi_purge_holes_stats_get(&later);
+    CHECK(later.purged_bytes_total >= stats.purged_bytes_total && later.discard_calls >= stats.discard_calls);
+    CHECK(later.blocks_visited >= stats.blocks_visited && later.pages_freed >= stats.pages_freed);
+}
+
+/* Blocks of many sizes that keep what was written to them. */
+#define BLOCKS 3000
+static void blocks(bool idle) {
+    unsigned char **p = calloc(BLOCKS, sizeof *p);
+    for (int round = 0; round < 3; round++) {
+        if (idle) mi_on_thread_idle_start();
+        for (int i = 0; i < BLOCKS; i++) {
+            size_t size = 1 + i * 7919 % 9000;
+            if (p[i] && i % 3 == round) {
+                CHECK(p[i][0] == i % 251 && p[i][size - 1] == i % 251);
+                free(p[i]), p[i] = NULL;
+            }
+            if (!p[i]) p[i] = malloc(size), memset(p[i], i % 251, size);
+        }
+        for (int i = round; i < BLOCKS; i += 2) free(p[i]), p[i] = NULL;
+        if (idle) mi_on_thread_idle_end();
+        else mi_purge_all(true);
+    }
+    for (int i = 0; i < BLOCKS; i++) CHECK(!p[i] || p[i][0] == i % 251), free(p[i]);
+    free(p);
+}
+
+static void *without_a_heap(void *unused) {
+    everything();
+    return unused;
+}
+
+static void *in_a_thread(void *unused) {
+    blocks(true), everything(), blocks(false);
+    return unused;
+}
+
+static void run(void *(*work)(void *)) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, NULL);
+    pthread_join(thread, NULL);
+}
+
+/* The deferred free holds the purge that has called it. */
+static sem_t inside, go_on;
+static int calls;
+static void waits(bool force, unsigned long long heartbeat, void *arg) {
+    if (calls++) return;
+    /* from within itself */
+    mi_purge_all_report_t report;
+    memset(&report, 0xff, sizeof report);
+    CHECK(force && mi_purge_all_ex(MI_PURGE_FORCE, SIZE_MAX, &report) == MI_PURGE_ALL_BUSY);
+    CHECK(all_zero(&report, sizeof report));
+    mi_purge_all(true), mi_collect(true);
+    sem_post(&inside), sem_wait(&go_on);
+}
+static void *purges(void *unused) {
+    CHECK(mi_purge_all_ex(MI_PURGE_FORCE, 0, NULL) == MI_PURGE_ALL_OK);
+    return unused;
+}
+
+static void child(void) {
+    everything(), blocks(false), run(in_a_thread), everything();
+    fflush(stdout);
+    _exit(broken);
+}
+static void forked(void) {
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) child();
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void busy(void) {
+    sem_init(&inside, 0, 0), sem_init(&go_on, 0, 0);
+    mi_register_deferred_free(waits, NULL);
+    pthread_t thread;
+    pthread_create(&thread, NULL, purges, NULL);
+    sem_wait(&inside);
+    mi_purge_all_report_t report;
+    memset(&report, 0xff, sizeof report);
+    CHECK(mi_purge_all_ex(MI_PURGE_FORCE, 0, &report) == MI_PURGE_ALL_BUSY && all_zero(&report, sizeof report));
+    CHECK(mi_purge_all_ex(0, 20, NULL) == MI_PURGE_ALL_BUSY);
+    CHECK(mi_purge_all_ex(MI_PURGE_RECLAIM, 1, NULL) == MI_PURGE_ALL_BUSY);
+    mi_purge_all(false); /* gives up */
+    mi_on_thread_idle(), mi_collect(true);
+    forked(); /* the purging thread is not there */
+    sem_post(&go_on), pthread_join(thread, NULL);
+    mi_register_deferred_free(NULL, NULL);
+    CHECK(mi_purge_all_ex(MI_PURGE_FORCE, 0, &report) == MI_PURGE_ALL_OK);
+}
+
+/* Forks in the middle of a purge; the child's purge goes on. */
+static int forks;
+static pid_t forking_pid;
+static void forks_itself(bool force, unsigned long long heartbeat, void *arg) {
+    if (!forks++) fflush(stdout), forking_pid = fork();
+}
+static void forked_inside(void) {
+    mi_register_deferred_free(forks_itself, NULL);
+    CHECK(mi_purge_all_ex(MI_PURGE_FORCE, LONG, NULL) == MI_PURGE_ALL_OK);
+    mi_register_deferred_free(NULL, NULL);
+    if (forking_pid == 0) child();
+    int status = -1;
+    CHECK(waitpid(forking_pid, &status, 0) == forking_pid && status == 0);
+}
+
+static volatile int signals, results;
+static void on_signal(int number) {
+    int result = mi_purge_all_ex(signals % 2 ? MI_PURGE_FORCE : 0, 0, NULL);
+    results |= 1 << result;
+    mi_on_thread_idle_start(), mi_on_thread_idle_end(), mi_on_thread_idle();
+    signals++;
+}
+static void in_signal_handlers(void) {
+    signal(SIGALRM, on_signal);
+    struct itimerval timer = {{0, 0}, {0, 700}}, none = {{0, 0}, {0, 0}};
+    for (int last = 0, i = 0; i < 60; last = signals, i++) {
+        setitimer(ITIMER_REAL, &timer, NULL);
+        while (signals == last) free(malloc(i * 1000)), mi_purge_all(true), free(malloc(100));
+    }
+    setitimer(ITIMER_REAL, &none, NULL);
+    CHECK(results != 0 && results < 8);
+}
+
+int main(void) {
+    everything(); /* before anything was allocated by this program */
+    run(without_a_heap), everything();
+    blocks(false), blocks(true), run(in_a_thread);
+    mi_heap_t *heap = mi_heap_new();
+    char *kept = mi_heap_malloc(heap, 5000);
+    memset(kept, 7, 5000);
+    for (int i = 0; i < 10000; i++) mi_free(mi_heap_malloc(heap, 100 + i));
+    mi_heap_collect(heap, true), mi_heap_collect(heap, false), mi_theap_collect(mi_heap_theap(heap), true), everything();
+    CHECK(kept[0] == 7 && kept[4999] == 7);
+    forked(), busy(), forked_inside(), in_signal_handlers();
+    mi_scavenger_stop(), mi_scavenger_stop();
+    CHECK(!mi_on_thread_idle_start());
+    mi_on_thread_idle_end();
+    everything(), blocks(true), run(in_a_thread), forked();
+    CHECK(kept[0] == 7 && kept[4999] == 7);
+    mi_heap_destroy(heap), everything();
+    return broken;
+}
