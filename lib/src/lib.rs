@@ -52,6 +52,7 @@ pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
     failed: api::c::failed,
     slowed: api::c::slowed,
     drained: reclaim::drained,
+    span_freed: reclaim::span_freed,
     threads_changed: reclaim::threads_changed,
     forked: api::life::forked,
 };

@@ -8,7 +8,7 @@
 //!
 //! Option `allow_thp`: 0 = never (also where the system's default is always), 1 = as above, 2 = from the first page on.
 
-use super::layout::FIRST;
+use super::layout::{FIRST, SLICES};
 use super::regions::{self, REGION};
 use super::window::address_of;
 use super::{SLICE, SLICE_SHIFT};
@@ -52,6 +52,17 @@ pub(super) fn grown(end: usize, slices: usize, mapped: usize) {
     if slices < SPARSE {
         os::advise_huge(address_of(start), (end - start) * SLICE, true);
         (start / REGION..end / REGION).for_each(|region| regions::mark(region, regions::HUGE));
+    }
+}
+
+/// Nothing is left in memory from slice `start` to `end`: what was split there can be huge pages again.
+pub(super) fn emptied(start: usize, end: usize) {
+    let first = start.max(FIRST + (SMALL_PART >> SLICE_SHIFT)).next_multiple_of(REGION);
+    let end = end.min(SLICES) & !(REGION - 1);
+    let offered = |region: usize| regions::has(region, regions::HUGE);
+    if first < end && options::get(Name::AllowThp) == 1 && !(first / REGION..end / REGION).all(offered) {
+        os::advise_huge(address_of(first), (end - first) * SLICE, true);
+        (first / REGION..end / REGION).for_each(|region| regions::mark(region, regions::HUGE));
     }
 }
 

@@ -8,7 +8,7 @@ use super::bins::unlink;
 use super::regions::REGION;
 use super::spans::{self, LOCK, free_locked, pool_of};
 use super::window::slice;
-use super::{Kind, PAGES, Residence, counts};
+use super::{Kind, PAGES, Residence, counts, huge};
 use core::sync::atomic::{Ordering::*, compiler_fence};
 
 /// Slices that are given back in one piece, at most (32 MiB): nobody can use them meanwhile.
@@ -128,6 +128,9 @@ pub(crate) fn end_purge(piece: Purged, done: bool, lazily: bool) -> usize {
     let gained = if done { all.absent.saturating_sub(before.absent) as usize } else { 0 };
     if gained != 0 {
         counts::note_discard(gained);
+    }
+    if done && !lazily {
+        huge::emptied(piece.index, piece.index + piece.slices);
     }
     LOCK.lock();
     // What was absent because it was never used has not been given back.

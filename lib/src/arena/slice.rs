@@ -85,7 +85,7 @@ pub(crate) struct Slice {
     /// Blocks in the slab.
     pub(crate) blocks: u16,
     pub(crate) state: ListState,
-    /// Free spans and spans: every byte reads zero (fresh from the kernel).
+    /// Free runs and spans: every byte reads zero (fresh from the kernel). Slabs: no page is a candidate or was returned.
     pub(crate) clean: bool,
     /// Neighbours on a list, 0 = none.
     pub(crate) next: u32,

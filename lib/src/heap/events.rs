@@ -22,8 +22,10 @@ pub(crate) struct Hooks {
     /// Allocations have been slow as often as the option `generic_collect` says: the program may free what it has put off. It may
     /// allocate meanwhile, in spite of what is said above.
     pub(crate) slowed: fn(),
-    /// Memory came back to slabs or to the arena, or something is due. With no lock held.
+    /// Memory came back to slabs, or something is due. With no lock held.
     pub(crate) drained: fn(),
+    /// A span, or some other special block, came back. With no lock held.
+    pub(crate) span_freed: fn(),
     /// A thread has got its heap, or has left it. With no lock held; may allocate.
     pub(crate) threads_changed: fn(),
     /// This is a forked child with one thread, and the heaps are in order again.

@@ -244,6 +244,9 @@ unsafe fn claim_in(
         let wanted = free & !(*part).returned;
         let taken = long_runs(if how.forced { wanted } else { wanted & (*part).candidates }, how.least);
         (*part).candidates = wanted & !taken;
+        if wanted != 0 {
+            (*slab).clean = false;
+        }
         if taken != 0 {
             let count = COUNT.load(Relaxed);
             RECORDS[count].store((member as u64) << PAGES | taken as u64, Relaxed);

@@ -116,7 +116,7 @@ pub(super) unsafe fn try_lock(home: *mut Heap) -> Option<Locked> {
 
 /// Every home.
 pub(super) fn each(mut visit: impl FnMut(*mut Heap)) {
-    let homes = HOMES.iter().map(|home| home.load(Acquire));
+    let homes = HOMES[..LIMIT.load(Relaxed)].iter().map(|home| home.load(Acquire));
     homes.filter(|home| !home.is_null()).for_each(&mut visit);
 }
 

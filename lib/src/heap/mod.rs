@@ -98,6 +98,8 @@ pub(crate) struct Heap {
     slabs: [SlabLists; CLASSES],
     /// Bytes of blocks of these slabs that are not in them: with the program, or cached. Written under the slabs' lock.
     out: AtomicUsize,
+    /// The most that those were since the last sweep of slow paths. Written under the slabs' lock, and by who sweeps.
+    most_out: AtomicUsize,
     /// Of all stacks, what a sweep saw of them last (see [`steal`]).
     seen: AtomicU64,
     /// The zone whose blocks are here: [`zone::MAIN`] in ordinary heaps, the zone in its home and its guests, null in a guest that
@@ -133,6 +135,7 @@ pub(crate) static EMPTY: Heap = Heap {
     slab_lock: Lock::new(),
     slabs: [const { SlabLists::NONE }; CLASSES],
     out: AtomicUsize::new(0),
+    most_out: AtomicUsize::new(0),
     seen: AtomicU64::new(0),
     refills_left: 0,
     zone: AtomicPtr::new(zone::main()),
@@ -222,12 +225,42 @@ pub(crate) fn threads(enough: usize) -> usize {
     all().filter(|&heap| unsafe { !(*heap).guest && (*heap).live.load(Relaxed) != 0 }).take(enough).count()
 }
 
-/// Bytes of blocks of slabs that are not in them: with the program, or cached.
-pub(crate) fn bytes_out() -> usize {
-    let mut sum = zone::bytes_out();
-    // SAFETY: homes are never unmapped.
-    home::each(|home| sum += unsafe { (*home).out.load(Relaxed) });
+/// How much of the slabs is out.
+#[derive(Clone, Copy)]
+pub(crate) struct Out {
+    /// Bytes of blocks that are not in them: with the program, or cached.
+    pub(crate) now: usize,
+    /// No less than the most that this was since [`forget_most_out`].
+    pub(crate) most: usize,
+}
+
+/// Of all slabs.
+pub(crate) fn out() -> Out {
+    let zones = zone::bytes_out();
+    let mut sum = Out { now: zones, most: zones };
+    home::each(|home| {
+        // SAFETY: homes are never unmapped.
+        let (now, most) = unsafe { ((*home).out.load(Relaxed), (*home).most_out.load(Relaxed)) };
+        sum.now += now;
+        sum.most += most.max(now);
+    });
     sum
+}
+
+/// The present is the most.
+pub(crate) fn forget_most_out() {
+    // SAFETY: homes are never unmapped.
+    home::each(|home| unsafe { (*home).most_out.store((*home).out.load(Relaxed), Relaxed) });
+}
+
+/// Whether this thread's slabs have got back so many bytes more than they gave since [`forget_most_out`].
+#[inline(always)]
+pub(crate) fn has_fallen(bytes: usize) -> bool {
+    // SAFETY: homes are never unmapped; EMPTY has none.
+    unsafe {
+        let home = home::of(thread::own());
+        !home.is_null() && (*home).most_out.load(Relaxed) >= (*home).out.load(Relaxed).saturating_add(bytes)
+    }
 }
 
 /// A heap for this thread: one that nobody owns, else a new one. Lock-free. Null: no memory.

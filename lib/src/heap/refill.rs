@@ -90,7 +90,7 @@ unsafe fn put_at_home(home: *mut Heap, held: *mut Heap, blocks: *const usize, co
         // SAFETY: the caller's arrays.
         return unsafe { defer_those_at_home(home, blocks, count, rest) };
     };
-    let mut left = 0;
+    let (mut left, mut bytes) = (0, 0);
     let mut slab = slab::Open::NONE;
     for i in 0..count {
         // SAFETY: the caller's arrays; whoever holds a block may read its slab's owner (H2).
@@ -105,9 +105,14 @@ unsafe fn put_at_home(home: *mut Heap, held: *mut Heap, blocks: *const usize, co
                 }
                 slab = slab::Open::of(block, member, (*slice(member)).first as usize);
             }
-            slab.put(home, block);
+            let size = slab.block_size();
+            if slab.put(home, block) {
+                bytes += size;
+            }
         }
     }
+    // SAFETY: the slabs are locked.
+    unsafe { slab::came_back(home, bytes) };
     left
 }
 

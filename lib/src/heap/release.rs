@@ -73,7 +73,7 @@ pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index
         emergency::adopt_deferred();
         if offset == 0 {
             release_special(index, block);
-            (crate::HOOKS.drained)();
+            (crate::HOOKS.span_freed)();
             return misuse::tell();
         }
         let Some(lease) = thread::lease(heap) else { return }; // no memory for a heap: the block is lost

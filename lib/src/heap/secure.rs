@@ -167,7 +167,7 @@ pub(super) unsafe fn release(heap: *mut Heap, class: usize, index: usize, block:
             }
             block.write_bytes(0, super::classes::class_size(class));
         }
-        if with_slab(&|first| slab::Open::new(first).put(home, block as usize)) {
+        if with_slab(&|first| slab::put(home, first, block as usize)) {
             count_free(heap, class);
         }
     }

@@ -86,6 +86,7 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
         if !slab.clean {
             regions::touch(index); // a sweep may have passed by while nobody had it
         }
+        slab.clean = true;
         if !owner.is_null() {
             (*owner).slabs[class].slabs += 1;
         }
@@ -268,9 +269,8 @@ pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usiz
     let count = (end - slot) / 8;
     slab.free -= count as u16;
     slab.hint = word as u16;
-    // SAFETY: homes are never unmapped.
-    let out = unsafe { &(*heap).out };
-    out.store(out.load(Relaxed).wrapping_add(count * size), Relaxed);
+    // SAFETY: the slabs are locked.
+    unsafe { handed_out(heap, count * size) };
     let mut fresh = 0;
     if slot != end {
         // SAFETY: these slots have just been filled.
@@ -279,7 +279,7 @@ pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usiz
         if size >= os::PAGE {
             fresh = handed_out;
         }
-        if slab.length() > 1 || slab.candidates | slab.returned != 0 {
+        if !slab.clean {
             // SAFETY: as above.
             unsafe { holes::used(index, first, last + size) };
         }
@@ -293,6 +293,26 @@ pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usiz
         }
     }
     Taken { slot, fresh }
+}
+
+/// So many bytes of blocks left the slabs of a home, which are locked.
+#[inline(always)]
+unsafe fn handed_out(home: *mut Heap, bytes: usize) {
+    // SAFETY: homes are never unmapped.
+    let (out, most) = unsafe { (&(*home).out, &(*home).most_out) };
+    let now = out.load(Relaxed).wrapping_add(bytes);
+    out.store(now, Relaxed);
+    if now > most.load(Relaxed) {
+        most.store(now, Relaxed);
+    }
+}
+
+/// So many bytes of blocks are back in the slabs of a home, which are locked.
+#[inline(always)]
+pub(super) unsafe fn came_back(home: *mut Heap, bytes: usize) {
+    // SAFETY: homes are never unmapped.
+    let out = unsafe { &(*home).out };
+    out.store(out.load(Relaxed).wrapping_sub(bytes), Relaxed);
 }
 
 /// The current slab of its class has no free block any more.
@@ -322,12 +342,13 @@ pub(super) unsafe fn take_any(heap: *mut Heap, index: usize, slot: usize, random
         (slot as *mut usize).write(address_of(index) + offset);
         slab.bitmap[word % words].store(of_word(word) & !(1 << bit), Relaxed);
         slab.free -= 1;
-        let out = &(*heap).out;
-        out.store(out.load(Relaxed).wrapping_add(slab.block_size as usize), Relaxed);
+        handed_out(heap, slab.block_size as usize);
         if slab.free == 0 {
             used_up(heap, slab);
         }
-        holes::used(index, offset, offset + slab.block_size as usize);
+        if !slab.clean {
+            holes::used(index, offset, offset + slab.block_size as usize);
+        }
         Taken { slot, fresh: slab.handed_out(offset).min(1) }
     }
 }
@@ -393,7 +414,14 @@ impl Open {
         Some((word, old, mask))
     }
 
-    /// Mark a block of this slab free. False: it was no live block; it is left as it is, and noted.
+    /// Bytes of a block.
+    #[inline(always)]
+    pub(super) unsafe fn block_size(&self) -> usize {
+        // SAFETY: H1: the slabs are locked.
+        unsafe { (*self.slab).block_size as usize }
+    }
+
+    /// Mark a block of this slab free. False: it was no live block; it is left as it is, and noted. The caller [counts](came_back) it.
     #[inline(always)]
     pub(super) unsafe fn put(&mut self, heap: *mut Heap, block: usize) -> bool {
         // SAFETY: H1: the slabs are locked.
@@ -402,15 +430,26 @@ impl Open {
         let slab = unsafe { &mut *self.slab };
         slab.bitmap[word].store(old | mask, Relaxed);
         slab.free += 1;
-        // SAFETY: homes are never unmapped.
-        let out = unsafe { &(*heap).out };
-        out.store(out.load(Relaxed).wrapping_sub(slab.block_size as usize), Relaxed);
         if slab.free == slab.trigger {
             // SAFETY: as above.
             unsafe { returned(heap, self.index, slab) };
             self.base = 0; // the slab may be gone
         }
         true
+    }
+}
+
+/// Mark a single block free, and count it. `index` is the first slice of its slab. False: it was no live block, and that is noted.
+pub(super) unsafe fn put(home: *mut Heap, index: usize, block: usize) -> bool {
+    // SAFETY: the slabs are locked.
+    unsafe {
+        let mut slab = Open::new(index);
+        let size = slab.block_size();
+        let put = slab.put(home, block);
+        if put {
+            came_back(home, size);
+        }
+        put
     }
 }
 

@@ -23,25 +23,44 @@ const LEAST_TO_AGE: usize = 1 << 20;
 /// Processor cycles between two looks at the clock: some milliseconds.
 const CYCLES: u64 = 20_000_000;
 
-/// What the program held at most since the last sweep, in bytes.
-static MARK: AtomicUsize = AtomicUsize::new(0);
+/// Bytes in spans that the program held at most since the last sweep.
+static MOST_IN_SPANS: AtomicUsize = AtomicUsize::new(0);
 /// When the clock was looked at last, in cycles.
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 /// When the last sweep was, in nanoseconds.
 static SWEPT: AtomicU64 = AtomicU64::new(0);
 
 /// Memory came back, or something is due. With no lock held.
-#[cold]
+#[inline(always)]
 pub(super) fn look() {
+    if due::is_due() || heap::has_fallen(LEAST_TO_AGE) {
+        look_closely();
+    }
+}
+
+/// A span came back. With no lock held.
+pub(super) fn look_after_span() {
+    let now = in_spans();
+    if MOST_IN_SPANS.fetch_max(now, Relaxed) >= now + LEAST_TO_AGE || due::is_due() {
+        look_closely();
+    }
+}
+
+fn in_spans() -> usize {
     let spans = statistics::spans();
-    let out = heap::bytes_out() + spans.allocated_bytes.saturating_sub(spans.freed_bytes) as usize;
-    let mark = MARK.load(Relaxed).max(out);
-    MARK.store(mark, Relaxed);
-    let fallen = mark - out;
+    spans.allocated_bytes.saturating_sub(spans.freed_bytes) as usize
+}
+
+#[cold]
+#[inline(never)]
+fn look_closely() {
+    let (slabs, spans) = (heap::out(), in_spans());
+    let most = slabs.most + MOST_IN_SPANS.fetch_max(spans, Relaxed).max(spans);
+    let fallen = most - (slabs.now + spans).min(most);
     if fallen < LEAST_TO_AGE && !due::is_due() {
         return;
     }
-    let by_space = fallen >= LEAST_FALL.max(mark / 4);
+    let by_space = fallen >= LEAST_FALL.max(most / 4);
     if !by_space {
         due::set(true);
         let cycles = os::cycles();
@@ -57,7 +76,8 @@ pub(super) fn look() {
         return;
     }
     sweep_if_alone(|sweep| {
-        MARK.store(out, Relaxed);
+        heap::forget_most_out();
+        MOST_IN_SPANS.store(spans, Relaxed);
         if debt::settle() != 0 {
             if by_time {
                 SWEPT.store(now, Relaxed);
@@ -68,9 +88,12 @@ pub(super) fn look() {
         if !by_space {
             steal::steal_idle();
         }
+        // A sandbox around a program with one thread may kill it for any other call than these.
+        os::permit_vectors(heap::threads(2) > 1);
         let Swept { waits, arena_bytes, hole_bytes } =
             sweep(if by_space || delay == 0 { Effort::Forced } else { Effort::Aged });
         SWEPT.store(os::now(), Relaxed);
+        os::permit_vectors(true);
         due::set(waits || arena_bytes + hole_bytes != 0);
     });
 }

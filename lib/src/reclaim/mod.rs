@@ -20,13 +20,22 @@ use sweep::{Effort, Swept};
 /// One sweep at a time.
 static SWEEPING: Lock = Lock::new();
 
-/// Memory came back to slabs or to the arena: whoever gives it back is told. With no lock held.
+/// Memory came back to slabs: whoever gives it back is told. With no lock held.
 #[inline(always)]
 pub(crate) fn drained() {
     if scavenger::is_running() {
         scavenger::notice();
     } else {
         inline::look();
+    }
+}
+
+/// The same of a span.
+pub(crate) fn span_freed() {
+    if scavenger::is_running() {
+        scavenger::notice();
+    } else {
+        inline::look_after_span();
     }
 }
 

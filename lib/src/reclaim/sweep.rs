@@ -22,6 +22,8 @@ const PIECES: usize = 512;
 /// Pages to be had in a region for which its huge page is split (an eighth of it), unless everything is wanted. To split one takes
 /// as long as it takes to fault these in again.
 const WORTH_SPLITTING: usize = 64;
+/// Regions between two that are punched which are not to become huge pages, either.
+const GAP: usize = 8;
 /// Bytes of a region.
 const REGION_BYTES: usize = REGION * SLICE;
 
@@ -112,7 +114,7 @@ pub(super) unsafe fn sweep(effort: Effort) -> Swept {
         }
         batch.flush(&sweeper, &mut swept);
     }
-    batch.keep_small();
+    batch.advise_small();
     swept
 }
 
@@ -220,19 +222,19 @@ impl Batch {
             let Range { address, length } = self.ranges[number];
             let end = address + length;
             // Only at its ends can a range cover a part of a region.
-            for edge in [address, end] {
-                let region = edge & !(REGION_BYTES - 1);
-                if region == edge || (region >= address && region + REGION_BYTES <= end) {
+            for page in [address, end - PAGE] {
+                let region = page & !(REGION_BYTES - 1);
+                if region >= address && region + REGION_BYTES <= end {
                     continue;
                 }
                 let index = arena::slice_index(region);
                 if index >= arena::SLICES || regions::clear(index / REGION, HUGE) & HUGE == 0 {
                     continue;
                 }
-                pages[count] = Range { address: region, length: PAGE };
+                pages[count] = Range { address: page, length: PAGE }; // one that is there
+
                 count += 1;
-                let (first, last) = self.punched.unwrap_or((region, region));
-                self.punched = Some((first.min(region), last.max(region)));
+                self.keep_small(region);
                 if count == pages.len() {
                     SPLITS.fetch_add(os::split_huge(&pages) as u64, Relaxed);
                     count = 0;
@@ -242,9 +244,22 @@ impl Batch {
         SPLITS.fetch_add(os::split_huge(&pages[..count]) as u64, Relaxed);
     }
 
-    /// What was punched is not to become huge pages again behind our back, which would fill the holes.
-    fn keep_small(&self) {
-        if let Some((first, last)) = self.punched {
+    /// What was punched is not to become huge pages again behind our back, which would fill the holes. Regions come in order, and what
+    /// is not far apart is done at once: each stretch is a mapping of its own.
+    fn keep_small(&mut self, region: usize) {
+        self.punched = match self.punched {
+            Some((first, last)) if (first..=last + GAP * REGION_BYTES).contains(&region) => {
+                Some((first, last.max(region)))
+            }
+            _ => {
+                self.advise_small();
+                Some((region, region))
+            }
+        };
+    }
+
+    fn advise_small(&mut self) {
+        if let Some((first, last)) = self.punched.take() {
             os::advise_huge(first, last + REGION_BYTES - first, false);
         }
     }

@@ -99,7 +99,7 @@ unsafe fn detach_guests(zone: *mut Zone, keep: bool) {
                     for (slots, count) in [state.cached(magazine), state.cached_frees(magazine)] {
                         for slot in 0..count {
                             let block = *slots.add(slot);
-                            slab::Open::new((*slice(index_of(block))).first as usize).put((*zone).home(), block);
+                            slab::put((*zone).home(), (*slice(index_of(block))).first as usize, block);
                         }
                     }
                 }

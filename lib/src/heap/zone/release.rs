@@ -101,7 +101,7 @@ unsafe fn put(home: *mut Heap, class: usize, index: usize, block: *mut u8) -> bo
         if secure::clears() && slab::is_live(first, block as usize) {
             block.write_bytes(0, class_size(class));
         }
-        if slab::Open::new(first).put(home, block as usize)
+        if slab::put(home, first, block as usize)
             && let Some(zone) = of_heap(home)
         {
             (*zone).freed[class].fetch_add(1, Relaxed);
