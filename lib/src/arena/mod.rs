@@ -34,7 +34,7 @@ pub(crate) use counts::{counts, note_discard, note_reuse, purged_now, reused_pag
 pub(crate) use guard::guard_metadata;
 pub(crate) use layout::{INDICES, SLICES};
 pub(crate) use pool::Pool;
-pub(crate) use purge::{Purged, begin_purge, begin_purge_of_untouched, end_purge, repair_purges};
+pub(crate) use purge::{Purged, begin_purge, begin_purge_of_untouched, end_purge, purge_metadata, repair_purges};
 pub(crate) use reserve::{interleave, manage, reserve, reserve_at_start, reserve_huge};
 pub(crate) use slice::{BITMAP_WORDS, Kind, ListState, Residence, Slice};
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::regions::REGION;
 use super::spans::{self, LOCK, free_locked, pool_of};
 use super::window::slice;
 use super::{Kind, PAGES, Residence, counts, huge};
+use crate::os;
 use core::sync::atomic::{Ordering::*, compiler_fence};
 
 /// Slices that are given back in one piece, at most (32 MiB): nobody can use them meanwhile.
@@ -138,7 +139,57 @@ pub(crate) fn end_purge(piece: Purged, done: bool, lazily: bool) -> usize {
     // SAFETY: the lock is held; the piece is a run of its own.
     unsafe { free_locked(piece.index, if done { returned } else { before }) };
     LOCK.unlock();
-    gained * crate::os::PAGE
+    gained * os::PAGE
+}
+
+/// The least run whose metadata is worth a call, in slices (4 MiB of memory, 36 KiB of metadata).
+const LEAST_METADATA: usize = 64;
+
+/// Give back the metadata of free runs that read zero. Returns how many runs that were, and how many bytes. With the right to sweep.
+pub(crate) fn purge_metadata() -> (usize, usize) {
+    let (mut runs, mut bytes, mut from) = (0, 0, 0);
+    while let Some(Purged { index, slices }) = take_clean_from(from) {
+        from = index + slices;
+        // All but the first and the last slice of a free run have nothing to say.
+        let start = (slice(index + 1) as usize).next_multiple_of(os::PAGE);
+        let end = slice(index + slices - 1) as usize / os::PAGE * os::PAGE;
+        if os::discard(start as *mut u8, end - start) {
+            (runs, bytes) = (runs + 1, bytes + (end - start));
+        }
+        LOCK.lock();
+        // SAFETY: the lock is held; the run is the caller's.
+        unsafe { free_locked(index, (*slice(index)).residence()) };
+        LOCK.unlock();
+    }
+    (runs, bytes)
+}
+
+/// The next long run of the window that reads zero, as a piece.
+fn take_clean_from(from: usize) -> Option<Purged> {
+    if LOCK.held_by_me() {
+        return None;
+    }
+    LOCK.lock();
+    let mut found = None;
+    spans::walk(|run, kind| {
+        // SAFETY: the lock is held; this is the head of a run.
+        unsafe {
+            let length = (*slice(run)).length();
+            let is_wanted = kind == Kind::Free && (*slice(run)).clean && pool_of(run) == super::Pool::COMMON;
+            if found.is_none() && run >= from && run < super::SLICES && length >= LEAST_METADATA && is_wanted {
+                found = Some(Purged { index: run, slices: length });
+            }
+        }
+    });
+    if let Some(Purged { index, slices }) = found {
+        // SAFETY: as above.
+        unsafe {
+            unlink(index, slices);
+            (*slice(index)).set_run(Kind::Purge, slices);
+        }
+    }
+    LOCK.unlock();
+    found
 }
 
 /// Pieces of a sweeper that this process does not have. False: this thread was interrupted in the arena, and it is to be done later.

@@ -11,6 +11,7 @@ mod sweep;
 
 pub use report::{HolesStats, PurgeReport};
 
+use crate::arena;
 use crate::heap::{holes, steal, thread};
 use crate::options::{self, Name};
 use crate::os::{self, lock::Lock};
@@ -63,6 +64,7 @@ pub(crate) fn purge_all(force: bool, metadata: bool) -> Option<PurgeReport> {
     sweep_if_alone(|sweep| {
         let stolen = if force { steal::steal_all() } else { steal::steal_idle() };
         let swept = sweep(if force { Effort::Forced } else { Effort::Thorough });
+        let (ranges, metadata_bytes) = if metadata { give_back_metadata() } else { (0, 0) };
         report = Some(PurgeReport {
             arena_bytes: swept.arena_bytes,
             hole_bytes: swept.hole_bytes,
@@ -70,10 +72,17 @@ pub(crate) fn purge_all(force: bool, metadata: bool) -> Option<PurgeReport> {
             theaps_pending: stolen.refused,
             complete: stolen.refused == 0,
             reclaimed: metadata,
+            arenas_reclaimed: ranges,
+            arena_reclaim_bytes: metadata_bytes,
             ..PurgeReport::NOTHING
         });
     });
     report
+}
+
+/// That of free ranges. Nobody else takes them away meanwhile.
+fn give_back_metadata() -> (usize, usize) {
+    holes::sweeper().map_or((0, 0), |_sweeper| arena::purge_metadata())
 }
 
 /// Whether this thread is in [`purge_all`] already: it must not wait for it.
@@ -89,7 +98,9 @@ pub(crate) fn thread_idle() {
     let now = os::now();
     if now.saturating_sub(LAST.load(Relaxed)) >= least {
         LAST.store(now, Relaxed);
-        sweep_if_alone(|sweep| drop(sweep(Effort::Forced)));
+        sweep_if_alone(|sweep| {
+            sweep(Effort::Forced);
+        });
     }
 }
 

@@ -18,6 +18,10 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 const REST: u64 = 19;
 /// The longest rest while threads are at work but nothing is to be had, in nanoseconds.
 const LONGEST_REST: u64 = 3_200_000_000;
+/// Milliseconds between sweeps, at least and at most, and between two looks at the option while it says never.
+const LEAST_DELAY: i64 = 10;
+const MOST_DELAY: i64 = 3_600_000;
+const SWITCHED_OFF: i64 = 1000;
 /// Rounds in which nothing has moved, before it sleeps until something does.
 const QUIET_ROUNDS: u32 = 2;
 /// How long the end of the process waits for it, in nanoseconds: it may be kept by a lock whose holder was stopped.
@@ -102,7 +106,10 @@ pub(super) fn start() -> bool {
     match os::start_thread(c"mpp-scavenger", run) {
         Some(thread) => {
             THREAD.store(thread, Relaxed);
-            let _ = STATE.compare_exchange(STARTING, RUNNING, AcqRel, Relaxed);
+            if STATE.compare_exchange(STARTING, RUNNING, AcqRel, Relaxed).is_err() {
+                end(); // it was stopped before it was there
+                os::join_thread(thread);
+            }
         }
         None => {
             FAILURES.fetch_add(1, Relaxed);
@@ -136,11 +143,9 @@ pub(super) fn stop() {
     os::join_thread(THREAD.load(Relaxed));
 }
 
-/// In a forked child: there is none.
+/// In a forked child: there is none, and there may be one again.
 pub(super) fn forked() {
-    if STATE.load(Relaxed) != STOPPED {
-        STATE.store(NONE, Relaxed);
-    }
+    STATE.store(NONE, Relaxed);
     CALL.store(WAIT, Relaxed);
     SLEEPS.store(false, Relaxed);
     FAILURES.store(0, Relaxed);
@@ -184,7 +189,11 @@ extern "C" fn run(_: *mut u8) -> *mut u8 {
 
 /// The least rest, in nanoseconds.
 fn delay() -> u64 {
-    options::get(Name::PurgeDelay).clamp(10, 3_600_000) as u64 * 1_000_000
+    let milliseconds = match options::get(Name::PurgeDelay) {
+        ..0 => SWITCHED_OFF,
+        delay => delay.clamp(LEAST_DELAY, MOST_DELAY),
+    };
+    milliseconds as u64 * 1_000_000
 }
 
 /// Sleep until somebody gives memory back.

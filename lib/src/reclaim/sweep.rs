@@ -131,7 +131,7 @@ fn sweep_region(sweeper: &Sweeper, batch: &mut Batch, region: usize, how: How, s
     });
     let (before, claims) = (batch.mark(), holes::claims(sweeper));
     for index in region * REGION..(region + 1) * REGION {
-        if !arena::is_used(index) {
+        if !arena::is_used(index) || !arena::is_ours(index) {
             continue;
         }
         waits |= holes::claim(sweeper, index, how, |member, claimed| {

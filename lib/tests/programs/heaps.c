@@ -161,8 +161,9 @@ static void bursts(void) {
                 if (k % 3 == 0) CHECK(verify(p) == i), mi_free(p);
             }
         for (int i = 0; i < BURST; i++) mi_heap_destroy(heaps[(i * 7) % BURST]);
-        if (round == 2) first = resident();
+        if (round == 2) mi_collect(true), first = resident();
     }
+    mi_collect(true);
     CHECK(resident() < first + (20 << 20));
     for (int i = 0; i < 1000; i++) verify(kept[i]), mi_free(kept[i]);
 }
