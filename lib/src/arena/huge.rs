@@ -29,8 +29,15 @@ static DECIDED: AtomicUsize = AtomicUsize::new(FIRST);
 
 /// Fresh memory is mapped from slice `start` to `end`: small pages, until [`grown`] says otherwise.
 pub(super) fn mapped(start: usize, end: usize) {
-    if options::get(Name::AllowThp) != 2 {
+    let regions = start.next_multiple_of(REGION) / REGION..end / REGION;
+    if options::get(Name::AllowThp) == 2 {
+        // Whether the kernel makes huge pages by itself is not known.
+        regions.for_each(|region| regions::mark(region, regions::HUGE));
+    } else {
         os::advise_huge(address_of(start), (end - start) * SLICE, false);
+        regions.for_each(|region| {
+            regions::clear(region, regions::HUGE);
+        });
     }
 }
 

@@ -41,7 +41,9 @@ pub(super) fn look() {
 /// A span came back. With no lock held.
 pub(super) fn look_after_span() {
     let now = in_spans();
-    if MOST_IN_SPANS.fetch_max(now, Relaxed) >= now + LEAST_TO_AGE || due::is_due() {
+    let fallen = most_in_spans(now) - now;
+    // Where large blocks come and go all the time, a look at everything would take as long as they do.
+    if fallen >= LEAST_FALL || (fallen >= LEAST_TO_AGE && is_some_time_later()) {
         look_closely();
     }
 }
@@ -51,11 +53,23 @@ fn in_spans() -> usize {
     spans.allocated_bytes.saturating_sub(spans.freed_bytes) as usize
 }
 
+/// The most that was in spans since the last sweep, and is now.
+fn most_in_spans(now: usize) -> usize {
+    let most = MOST_IN_SPANS.load(Relaxed).max(now);
+    MOST_IN_SPANS.store(most, Relaxed);
+    most
+}
+
+/// Whether it is some milliseconds since the last look at the clock.
+fn is_some_time_later() -> bool {
+    os::cycles().wrapping_sub(LOOKED.load(Relaxed)) >= CYCLES
+}
+
 #[cold]
 #[inline(never)]
 fn look_closely() {
     let (slabs, spans) = (heap::out(), in_spans());
-    let most = slabs.most + MOST_IN_SPANS.fetch_max(spans, Relaxed).max(spans);
+    let most = slabs.most + most_in_spans(spans);
     let fallen = most - (slabs.now + spans).min(most);
     if fallen < LEAST_TO_AGE && !due::is_due() {
         return;
@@ -63,11 +77,10 @@ fn look_closely() {
     let by_space = fallen >= LEAST_FALL.max(most / 4);
     if !by_space {
         due::set(true);
-        let cycles = os::cycles();
-        if cycles.wrapping_sub(LOOKED.load(Relaxed)) < CYCLES {
+        if !is_some_time_later() {
             return;
         }
-        LOOKED.store(cycles, Relaxed);
+        LOOKED.store(os::cycles(), Relaxed);
     }
     let Ok(delay) = u64::try_from(options::get(Name::PurgeDelay)) else { return due::set(false) };
     let now = os::now();

@@ -56,21 +56,28 @@ fn sweep_if_alone(run: impl FnOnce(&dyn Fn(Effort) -> Swept)) {
     SWEEPING.unlock();
 }
 
+/// Calls of [`purge_all`] that follow each other as closely as this, in nanoseconds, leave alone what was used in between: it would be
+/// faulted in again at once.
+const IN_A_HURRY: u64 = 5_000_000;
+
 /// Give back all that can be had, from whatever thread has it. `force`: without ageing, and also what is cached of threads that use it.
 /// `metadata`: also that of free ranges. `None`: another purge is on its way, maybe one that this signal handler has
 /// interrupted. With no lock held.
 pub(crate) fn purge_all(force: bool, metadata: bool) -> Option<PurgeReport> {
+    static LAST: AtomicU64 = AtomicU64::new(0);
     let mut report = None;
     sweep_if_alone(|sweep| {
-        let stolen = if force { steal::steal_all() } else { steal::steal_idle() };
-        let swept = sweep(if force { Effort::Forced } else { Effort::Thorough });
+        let all = force && os::now() - LAST.load(Relaxed) >= IN_A_HURRY;
+        let stolen = if all { steal::steal_all() } else { steal::steal_idle() };
+        let swept = sweep(if all { Effort::Forced } else { Effort::Thorough });
+        LAST.store(os::now(), Relaxed);
         let (ranges, metadata_bytes) = if metadata { give_back_metadata() } else { (0, 0) };
         report = Some(PurgeReport {
             arena_bytes: swept.arena_bytes,
             hole_bytes: swept.hole_bytes,
             theaps_swept: stolen.heaps - stolen.refused,
             theaps_pending: stolen.refused,
-            complete: stolen.refused == 0,
+            complete: all && stolen.refused == 0,
             reclaimed: metadata,
             arenas_reclaimed: ranges,
             arena_reclaim_bytes: metadata_bytes,
