@@ -3,8 +3,8 @@
 //! | program | what it does | what it prints |
 //! |---|---|---|
 //! | `leaky` | allocates from many kinds of places and keeps a known part ([`leaky`]) | which function and line keeps how many blocks and bytes |
-//! | `churn` | a burst, most of it freed, then idle ([`churn`]) | resident memory at the end of each phase, and a checksum |
 //! | `mpp-workload` | one pattern of allocations ([`measured`]) | processor time per operation, peak memory, a checksum |
+//! | `mpp-workload return` | a burst, most of it freed, then watched from outside ([`memory_return`]) | what came back when, and what that cost |
 //!
 //! # Design constraints
 //!
@@ -17,7 +17,7 @@
 //!   that the truth names.
 //! * `unsafe` appears where a block is raw memory or comes out of a shared library, and nowhere else.
 
-pub mod churn;
 pub mod driver;
 pub mod leaky;
 pub mod measured;
+pub mod memory_return;

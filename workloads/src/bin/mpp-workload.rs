@@ -1,16 +1,17 @@
-//! One row of the performance table: a pattern of allocations under whatever allocator is preloaded.
+//! One row of the tables: a pattern of allocations under whatever allocator is preloaded.
 
 use std::ffi::CStr;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use mpp_workloads::driver::args;
 use mpp_workloads::driver::memory::Memory;
 use mpp_workloads::driver::report::Schema;
 use mpp_workloads::measured::catalogue;
 use mpp_workloads::measured::family::Family;
 use mpp_workloads::measured::timing::{Figures, Pin, Settings};
+use mpp_workloads::memory_return;
 use serde::Serialize;
 
 const SCHEMA: Schema = Schema { name: "mpp-workload", version: 1 };
@@ -18,13 +19,13 @@ const SCHEMA: Schema = Schema { name: "mpp-workload", version: 1 };
 const DAMAGED: u8 = 70;
 
 /// Runs one pattern of allocations and prints what it cost as a line of JSON: processor time per operation, peak memory, a
-/// checksum, and the file that `malloc` came from.
+/// checksum, and the file that `malloc` came from; or what came back, of a pattern after `return`.
 #[derive(Parser)]
 #[command(name = "mpp-workload", version, arg_required_else_help = true, subcommand_negates_reqs = true)]
 struct Args {
     #[command(subcommand)]
-    family: Option<Family>,
-    /// Print the rows of the performance table: name, group, command line
+    command: Option<Command>,
+    /// Print the rows of the tables: name, group, command line
     #[arg(long)]
     list: bool,
     /// Only say which file malloc comes from
@@ -56,6 +57,15 @@ struct Args {
     pin: Pin,
 }
 
+/// What to run.
+#[derive(Clone, Debug, Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Measured(Family),
+    /// Memory that comes back to the system: allocate, drain, and watch from outside
+    Return(memory_return::Args),
+}
+
 #[derive(Serialize)]
 struct Line {
     /// The file that `malloc` resolves to.
@@ -70,19 +80,19 @@ struct Line {
 }
 
 fn main() -> ExitCode {
-    let Args { family, list, prove, threads, seed, scale, repeats, repeat_ms, budget_ms, turns, pin } = Args::parse();
+    let Args { command, list, prove, threads, seed, scale, repeats, repeat_ms, budget_ms, turns, pin } = Args::parse();
     if list {
-        let mut out = io::stdout().lock();
-        for row in catalogue::rows() {
-            // A reader that has seen enough is no error.
-            if writeln!(out, "{:24} {:8} {}", row.name, row.group.name(), row.arguments.join(" ")).is_err() {
-                break;
-            }
-        }
+        // A reader that has seen enough is no error.
+        let _ = print_rows();
         return ExitCode::SUCCESS;
     }
+    let family = match command {
+        Some(Command::Return(args)) if !prove => return memory_return(&args, seed, threads, scale),
+        Some(Command::Measured(family)) if !prove => Some(family),
+        _ => None,
+    };
     let settings = Settings { seed, threads, scale, repeats, repeat_ms: f64::from(repeat_ms), budget_ms, turns, pin };
-    let figures = match family.filter(|_| !prove).map(|family| family.run(&settings)).transpose() {
+    let figures = match family.map(|family| family.run(&settings)).transpose() {
         Ok(figures) => figures,
         Err(message) => {
             eprintln!("mpp-workload: {message}");
@@ -102,6 +112,33 @@ fn main() -> ExitCode {
     // A reader that has gone away does not matter here.
     let _ = SCHEMA.line(&mut io::stdout().lock(), "result", &line);
     if damaged { ExitCode::from(DAMAGED) } else { ExitCode::SUCCESS }
+}
+
+fn print_rows() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for row in catalogue::rows() {
+        writeln!(out, "{:24} {:10} {}", row.name, row.group.name(), row.arguments.join(" "))?;
+    }
+    for row in memory_return::catalogue::rows() {
+        writeln!(out, "{:24} {:10} {}", row.name, row.group.name(), row.arguments.join(" "))?;
+    }
+    Ok(())
+}
+
+fn memory_return(args: &memory_return::Args, seed: u64, threads: u32, scale: f64) -> ExitCode {
+    match memory_return::run(args, seed, threads, scale) {
+        Ok(outcome) => {
+            let mut out = io::stdout().lock();
+            for (kind, record) in &outcome.lines {
+                let _ = memory_return::SCHEMA.line(&mut out, kind, record);
+            }
+            if outcome.damaged > 0 { ExitCode::from(DAMAGED) } else { ExitCode::SUCCESS }
+        }
+        Err(message) => {
+            eprintln!("mpp-workload: {message}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The file in which `malloc`, as this program calls it, is. Empty if the loader does not know.

@@ -101,6 +101,13 @@ impl Block {
         self.0.as_ptr().cast()
     }
 
+    /// Where it is.
+    #[inline(always)]
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+
     /// Writes the first byte, as any user of a block would.
     #[inline(always)]
     pub fn touch(&mut self) {
