@@ -37,7 +37,9 @@ impl<T: Zeroed> Mapped<T> {
     #[must_use]
     pub fn new(length: usize) -> Self {
         const { assert!(align_of::<T>() <= 4096) };
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        // Even nothing has an address, but no page.
+        let resident = if length == 0 { 0 } else { libc::MAP_POPULATE };
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | resident;
         // SAFETY: a new anonymous mapping replaces nothing.
         let start = unsafe {
             libc::mmap(std::ptr::null_mut(), Self::bytes(length), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)

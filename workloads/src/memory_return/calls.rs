@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::link::{Kind, Note};
 
@@ -26,10 +26,10 @@ fn mark(end: usize) {
 }
 
 /// How often each system call was made, by name; those that have nothing to do with memory are together under `other`.
-pub type Calls = BTreeMap<&'static str, u64>;
+pub type Calls = BTreeMap<String, u64>;
 
 /// What was counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// By all threads, from the start of the program to its end.
     pub calls: Calls,
@@ -42,7 +42,7 @@ pub struct Counted {
 /// Calls that ask for memory or give it back.
 #[must_use]
 pub fn about_memory(calls: &Calls) -> u64 {
-    NAMES.iter().filter(|(.., is_about_memory)| *is_about_memory).filter_map(|(_, name, _)| calls.get(name)).sum()
+    NAMES.iter().filter(|(.., is_about_memory)| *is_about_memory).filter_map(|(_, name, _)| calls.get(*name)).sum()
 }
 
 /// Numbers, names, and whether they are calls about memory.
@@ -175,8 +175,8 @@ impl Counter {
 fn named(calls: &BTreeMap<u64, u64>) -> Calls {
     let mut named = Calls::new();
     for (&number, &count) in calls {
-        let name = NAMES.iter().find(|(known, ..)| *known as u64 == number).map_or("other", |(_, name, _)| name);
-        *named.entry(name).or_default() += count;
+        let name = NAMES.iter().find(|(known, ..)| *known as u64 == number).map_or("other", |(_, name, _)| *name);
+        *named.entry(name.to_owned()).or_default() += count;
     }
     named
 }
@@ -224,7 +224,10 @@ mod tests {
             (libc::SYS_read as u64, 9),
             (libc::SYS_write as u64, 1),
         ]));
-        assert_eq!(calls, Calls::from([("mmap", 3), ("madvise", 4), ("other", 10)]));
+        assert_eq!(
+            calls,
+            Calls::from([("mmap", 3), ("madvise", 4), ("other", 10)].map(|(name, count)| (name.to_owned(), count)))
+        );
         assert_eq!(about_memory(&calls), 7);
     }
 }

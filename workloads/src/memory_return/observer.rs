@@ -231,7 +231,7 @@ impl Watch {
         let used = |system: System| start.free.saturating_sub(system.free);
         let used = Three { start: 0, peak: used(peak), end: used(end) };
         Truth {
-            group: self.group.as_ref().map(Group::kind),
+            group: self.group.as_ref().map(|group| group.kind().to_owned()),
             charged,
             charged_returned: charged.map(|it| if is_own { it.returned() } else { it.returned_of_growth() }),
             used,
@@ -253,7 +253,7 @@ impl Watch {
         let command: Vec<_> = arguments().map(|word| word.to_string_lossy().into_owned()).collect();
         Record {
             command: command.join(" "),
-            purge: if self.asks { Purge::find().map(Purge::name) } else { None },
+            purge: if self.asks { Purge::find().map(|purge| purge.name().to_owned()) } else { None },
             rss: self.rss,
             returned: Returned::of(&samples, self.rss),
             truth: self.truth(),

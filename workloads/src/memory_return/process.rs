@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::system::number_after;
 use crate::driver::memory::Memory;
@@ -16,7 +16,7 @@ pub struct Process {
 }
 
 /// How often a thread stopped running.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switches {
     /// It had to wait: each is a wake-up.
     pub voluntary: u64,
@@ -114,7 +114,7 @@ fn file_in(line: &str, address: u64) -> Option<String> {
 }
 
 /// A thread that an allocator or a library started, and what it did between two looks.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Helper {
     /// The thread's name.
     pub name: String,

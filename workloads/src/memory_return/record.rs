@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::process::{Helper, Switches};
 use super::system::Splits;
 
 /// Resident memory at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Milliseconds after the drain; negative before it.
     pub ms: f64,
@@ -19,7 +19,7 @@ pub struct Sample {
 }
 
 /// Bytes at three moments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Three {
     /// Before the first block.
     pub start: u64,
@@ -50,10 +50,10 @@ pub fn share(peak: u64, now: u64) -> f64 {
 }
 
 /// Physical truth: what is really free for others.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
     /// What was charged, and to whom.
-    pub group: Option<&'static str>,
+    pub group: Option<String>,
     /// Bytes that the group was charged.
     pub charged: Option<Three>,
     /// The share of the charge at the peak that was gone at the end.
@@ -69,14 +69,14 @@ pub struct Truth {
 }
 
 /// All of it. Shares are of the peak of the whole process.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The file that the subject's `malloc` is in.
     pub malloc_from: String,
     /// The subject's command line.
     pub command: String,
     /// What is called when memory is asked for.
-    pub purge: Option<&'static str>,
+    pub purge: Option<String>,
     /// Resident memory in bytes. The peak is the highest ever.
     pub rss: Three,
     /// Shares returned after the drain.
@@ -99,7 +99,7 @@ pub struct Record {
 const LATE: f64 = 15.0;
 
 /// Shares of the peak that were returned so long after the drain. `None` if the watch was shorter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Returned {
     /// After 0.1 s.
     pub after_100ms: Option<f64>,

@@ -2,7 +2,7 @@
 
 use std::fs::read_to_string;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Figures of the system at one moment. Other programs change them too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct System {
 }
 
 /// Counters of `/proc/vmstat` about huge pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Splits {
     /// Huge pages that became small ones: only then can parts of them be free.
     pub thp_split_page: u64,
