@@ -4,8 +4,8 @@
 //! one disturbs the others too. [`stats`] turns the blocks into an effect with a confidence interval, [`verdict`] turns
 //! that into pass, fail or "cannot tell", and [`rss`] reads the memory of a running process.
 //!
-//! [`performance`] is the table of this allocator and its [`peers`]: planned, run, summed up and written. [`child`] runs one
-//! program with a limit on its time.
+//! [`performance`] is the table of this allocator and its [`peers`]: planned, run, summed up and written. [`memory_return`] is
+//! the same for what comes back to the system. [`child`] runs one program with a limit on its time.
 //!
 //! # Design constraints
 //!
@@ -18,9 +18,12 @@
 //! * A contender that is missing, crashes, hangs, or is not really in use is named and left out, never guessed.
 
 pub mod child;
+pub mod document;
 pub mod error;
+pub mod memory_return;
 pub mod peers;
 pub mod performance;
+pub mod progress;
 pub mod rss;
 pub mod stats;
 pub mod verdict;

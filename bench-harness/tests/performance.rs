@@ -1,33 +1,12 @@
 //! The whole table, tiny: real rows under the real library and the C library, and peers that misbehave.
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::process::{Command, Output};
 
 use mpp_bench::performance::results::Results;
-
-/// Builds a package of this workspace as users get it, and gives the folder with what was built.
-fn built(package: &str, target: &str) -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(target);
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--offline", "-p", package])
-        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml")])
-        .arg("--target-dir")
-        .arg(&target)
-        .env_remove("RUSTC_WORKSPACE_WRAPPER")
-        .status();
-    assert!(status.expect("cargo runs").success(), "{package} does not build");
-    target.join("release")
-}
-
-/// A library to preload whose source is `text`.
-fn library(folder: &Path, name: &str, text: &str) -> String {
-    let (source, library) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
-    std::fs::write(&source, text).unwrap();
-    let compiled =
-        Command::new("cc").args(["-shared", "-fPIC", "-fno-builtin", "-o"]).arg(&library).arg(&source).status();
-    assert!(compiled.expect("a C compiler").success());
-    format!("{name}={}", library.display())
-}
+use support::{built, library};
 
 /// Runs `performance` in `folder`.
 fn performance(folder: &Path, arguments: &[&str]) -> Output {
@@ -88,6 +67,7 @@ fn rows_are_measured_and_written_into_the_document() {
 fn peers_that_crash_hang_or_are_not_in_use_are_named_and_the_others_measured() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
+    let library = |folder: &Path, name: &str, text: &str| format!("{name}={}", library(folder, name, text).display());
     let crashes = library(folder, "crashes", "void *malloc(unsigned long n) { (void)n; __builtin_trap(); }\n");
     let hangs = library(
         folder,

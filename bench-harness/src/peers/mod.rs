@@ -1,5 +1,6 @@
 //! The allocators that are compared: shared libraries to preload, or the C library's own.
 
+pub mod choice;
 mod recipes;
 mod source;
 
@@ -16,6 +17,8 @@ pub struct Peer {
     pub library: Option<PathBuf>,
     /// Which version, and where from.
     pub origin: String,
+    /// Variables that it is used with, besides the one that loads it.
+    pub settings: Vec<(String, String)>,
 }
 
 /// The name under which this project's own library is measured.
@@ -32,13 +35,25 @@ impl Peer {
     /// A sentence when there is no such file.
     pub fn library(name: &str, path: &Path, origin: &str) -> Result<Self, String> {
         let library = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self { name: name.to_owned(), library: Some(library), origin: origin.to_owned() })
+        Ok(Self { name: name.to_owned(), library: Some(library), origin: origin.to_owned(), settings: Vec::new() })
     }
 
     /// What programs use when nothing is preloaded.
     #[must_use]
     pub fn glibc() -> Self {
-        Self { name: GLIBC.to_owned(), library: None, origin: "the C library".to_owned() }
+        Self { name: GLIBC.to_owned(), library: None, origin: "the C library".to_owned(), settings: Vec::new() }
+    }
+
+    /// The same library under another name, used with `settings`.
+    #[must_use]
+    pub fn with(&self, name: &str, settings: &[(&str, &str)]) -> Self {
+        let words: Vec<_> = settings.iter().map(|(key, value)| format!("`{key}={value}`")).collect();
+        Self {
+            name: name.to_owned(),
+            library: self.library.clone(),
+            origin: format!("{} with {}", self.name, words.join(" ")),
+            settings: settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        }
     }
 
     /// Whether `file`, where a program's `malloc` was found, is this peer.
@@ -55,7 +70,7 @@ impl Peer {
     #[must_use]
     pub fn environment(&self) -> Vec<(String, String)> {
         let preload = |path: &PathBuf| ("LD_PRELOAD".to_owned(), path.display().to_string());
-        self.library.iter().map(preload).collect()
+        self.library.iter().map(preload).chain(self.settings.iter().cloned()).collect()
     }
 }
 
@@ -77,5 +92,8 @@ mod tests {
         assert!(Peer::glibc().is_in("/lib/x86_64-linux-gnu/libc.so.6") && !Peer::glibc().is_in("/usr/bin/python3"));
         assert_eq!(peer.environment().len(), 1);
         assert!(Peer::glibc().environment().is_empty());
+        let other = peer.with("a2", &[("KEY", "2")]);
+        assert_eq!((other.name.as_str(), other.origin.as_str()), ("a2", "a with `KEY=2`"));
+        assert_eq!(other.environment()[1], ("KEY".to_owned(), "2".to_owned()));
     }
 }

@@ -12,6 +12,7 @@ use super::proof;
 use super::results::{Cell, PeerState, Row, Sample, Unit};
 use crate::child::{self, End, Job, Usage};
 use crate::peers::Peer;
+use crate::progress::Watch;
 
 /// After as many rows in which a peer hung it is given up: each costs the whole limit.
 const HANGS: usize = 3;
@@ -90,16 +91,6 @@ pub struct Plan {
     pub workload: PathBuf,
     /// For output of programs.
     pub folder: PathBuf,
-}
-
-/// Who wants to know how far it is.
-pub trait Watch {
-    /// There will be so many runs.
-    fn starts(&mut self, runs: usize);
-    /// The next one comes.
-    fn runs(&mut self, row: &str, peer: &str);
-    /// Something is not as it should be.
-    fn notes(&mut self, message: &str);
 }
 
 /// Measures. Returns the rows, and the peers as they stand in the end.

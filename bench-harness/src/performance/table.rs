@@ -1,28 +1,17 @@
-//! The results as Markdown, and their place in a document.
+//! The results as Markdown.
 
 use std::fmt::Write as _;
 
 use super::results::{Results, Unit};
 use super::summary::{Figures, Line, geometric_mean, lines, losses};
+use crate::document::Place;
 use crate::peers::{OURS, REFERENCE};
 
-/// Where the tables begin in a document.
-pub const BEGIN: &str = "<!-- performance: begin -->";
-/// Where they end.
-pub const END: &str = "<!-- performance: end -->";
-
-/// Puts `tables` between the markers of `document`.
-///
-/// # Errors
-/// A sentence when the markers are not there, in this order.
-pub fn splice(document: &str, tables: &str) -> Result<String, String> {
-    let parts = document.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) = parts.ok_or_else(|| format!("the document has no place `{BEGIN}` … `{END}`"))?;
-    Ok(format!("{before}{BEGIN}\n{tables}{END}{after}"))
-}
+/// Where the tables are in a document.
+pub const PLACE: Place = Place("performance");
 
 /// A number of nanoseconds or seconds, to three digits.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let digits = if value >= 100.0 { 0 } else { (2.0 - value.log10().floor()).clamp(0.0, 4.0) as usize };
     format!("{value:.digits$}")
 }
@@ -237,15 +226,5 @@ mod tests {
             [0.01234, 0.1234, 1.234, 12.34, 123.4, 12345.6].map(number),
             ["0.0123", "0.123", "1.23", "12.3", "123", "12346"]
         );
-    }
-
-    #[test]
-    fn tables_replace_tables_and_nothing_else() {
-        let document = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
-        let new = splice(&document, "new\n").unwrap();
-        assert_eq!(new, format!("before\n{BEGIN}\nnew\n{END}\nafter\n"));
-        assert_eq!(splice(&new, "new\n").unwrap(), new);
-        assert!(splice("nothing", "new").is_err());
-        assert!(splice(&format!("{END}{BEGIN}"), "new").is_err());
     }
 }

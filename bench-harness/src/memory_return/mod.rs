@@ -1,0 +1,1 @@
+//! What comes back to the system: measured, and told.
