@@ -1,0 +1,258 @@
+//! Memory comes back: real workloads under the real library, watched from outside.
+//!
+//! Every bound is checked in both directions: with returning switched off (or under an allocator that does the wrong thing) the
+//! same check must fail. The workloads have their full size, for a share of the peak means little where the program itself is a
+//! large part of it; they take one or two seconds each. None of these is about how fast something is:
+//! `scripts/memory-return` has the times.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use mpp_workloads::memory_return::calls::{Calls, about_memory};
+use mpp_workloads::memory_return::record::Record;
+use serde_json::Value;
+use support::{built, library};
+
+/// The program, and our library.
+static BUILT: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
+    let workload = built("mpp-workloads", "workloads").join("mpp-workload");
+    (workload, built("mimalloc-pprof-preload", "preload").join("libmimalloc_pprof.so"))
+});
+
+/// What is preloaded, and the variables it is used with.
+#[derive(Clone, Debug)]
+struct Under {
+    library: Option<PathBuf>,
+    settings: Vec<(&'static str, &'static str)>,
+}
+
+impl Under {
+    fn ours(settings: &[(&'static str, &'static str)]) -> Self {
+        Self { library: Some(BUILT.1.clone()), settings: settings.to_vec() }
+    }
+
+    fn glibc(settings: &[(&'static str, &'static str)]) -> Self {
+        Self { library: None, settings: settings.to_vec() }
+    }
+
+    /// Runs a line of `mpp-workload return` to its good end and reads what it prints.
+    fn lines(&self, line: &str) -> Vec<Value> {
+        let mut command = Command::new(&BUILT.0);
+        command.arg("return").args(line.split(' ')).env_remove("LD_PRELOAD").envs(self.settings.iter().copied());
+        if let Some(library) = &self.library {
+            command.env("LD_PRELOAD", library);
+        }
+        let output = command.output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), words.as_str()), (Some(0), ""), "{line} under {self:?}");
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn record(&self, line: &str) -> Record {
+        let record: Record = serde_json::from_value(self.lines(line).remove(0)).unwrap();
+        let expected =
+            self.library.as_ref().map_or("libc.so.6".into(), |library| library.file_name().unwrap().to_owned());
+        assert!(record.malloc_from.ends_with(expected.to_str().unwrap()), "{}", record.malloc_from);
+        record
+    }
+
+    /// Calls about memory that `line` makes beyond those of an empty run.
+    fn calls_above_empty(&self, line: &str) -> i64 {
+        let lines = self.lines(&format!("{line} --trace"));
+        let [run, empty] = lines.as_slice() else { panic!("{lines:?}") };
+        let count = |line: &Value| about_memory(&calls(&line["calls"])) as i64;
+        count(run) - count(empty)
+    }
+}
+
+fn calls(value: &Value) -> Calls {
+    serde_json::from_value::<BTreeMap<String, u64>>(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}"))
+}
+
+/// Our library as it is, and with returning switched off.
+fn on_and_off() -> [Under; 2] {
+    [Under::ours(&[]), Under::ours(&[("MIMALLOC_PURGE_DELAY", "-1")])]
+}
+
+/// One workload at a time: there are few processors, and the tests of this file begin together.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const MIB: f64 = 1_048_576.0;
+
+/// At least `share` of the peak came back by the end of the watch, and it is really free for others.
+fn came_back(record: &Record, share: f64) -> Result<(), String> {
+    let (returned, truth) = (record.returned.end, &record.truth);
+    if returned < share {
+        return Err(format!("{}: {:.1} % of the peak came back", record.command, returned * 100.0));
+    }
+    // What is charged to a group of the subject's own; other programs cannot disturb that.
+    let charged = truth.charged_returned.filter(|_| truth.group.as_deref().is_some_and(|group| group.ends_with("own")));
+    match charged {
+        Some(charged) if charged < share => Err(format!(
+            "{}: {:.1} % of the peak came back, but only {:.1} % are free: {truth:?}",
+            record.command,
+            returned * 100.0,
+            charged * 100.0
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The bound holds, and does not without returning.
+fn holds(line: &str, check: impl Fn(&Record) -> Result<(), String>) -> Record {
+    let _turn = alone();
+    let [on, off] = on_and_off();
+    let record = on.record(line);
+    check(&record).unwrap_or_else(|message| panic!("{message}"));
+    assert!(check(&off.record(line)).is_err(), "{line}: holds with returning off too");
+    record
+}
+
+#[test]
+fn busy_threads_get_memory_back_without_a_call() {
+    for line in
+        ["churn --during busy --threads 4 --watch 2s", "churn --during busy --threads 1 --order random --watch 2s"]
+    {
+        let record = holds(line, |record| came_back(record, 0.74));
+        assert_eq!(record.helpers.len(), 1, "{:?}", record.helpers);
+    }
+}
+
+#[test]
+fn threads_busy_in_the_same_classes_get_memory_back_without_a_call() {
+    for line in ["churn --during same --threads 4 --watch 2s", "churn --during same --threads 1 --watch 2s"] {
+        holds(line, |record| came_back(record, 0.74));
+    }
+}
+
+#[test]
+fn sleeping_threads_get_memory_back_without_a_call() {
+    for line in
+        ["churn --during asleep --threads 4 --order random --watch 2s", "churn --during asleep --threads 1 --watch 2s"]
+    {
+        holds(line, |record| came_back(record, 0.74));
+    }
+}
+
+#[test]
+fn a_thread_that_allocates_nothing_gets_everything_back_with_one_call() {
+    let _turn = alone();
+    // Nobody else gives anything back.
+    let off = &on_and_off()[1];
+    for during in ["busy", "asleep"] {
+        let line = format!("churn --during {during} --threads 4 --watch 1s");
+        let asked = off.record(&format!("{line} --call once"));
+        assert_eq!(asked.purge.as_deref(), Some("mi_purge_all(true)"));
+        came_back(&asked, 0.74).unwrap_or_else(|message| panic!("{message}"));
+        assert!(came_back(&off.record(&line), 0.74).is_err());
+    }
+}
+
+#[test]
+fn a_full_purge_takes_few_system_calls() {
+    let _turn = alone();
+    let off = &on_and_off()[1];
+    let lines = off.lines("churn --threads 4 --call once --trace");
+    let marked = calls(&lines[0]["marked"]);
+    assert!((1..=40).contains(&marked.values().sum::<u64>()) && about_memory(&marked) > 0, "{marked:?}");
+    // The C library's makes one call for each hole.
+    let lines = Under::glibc(&[]).lines("churn --threads 4 --call once --trace");
+    assert!(calls(&lines[0]["marked"]).values().sum::<u64>() > 40, "{lines:?}");
+}
+
+#[test]
+fn a_process_with_one_thread_gets_memory_back_and_no_second_thread() {
+    for (line, share) in [
+        ("alone --then pairs --watch 2s", 0.74),
+        ("alone --then block --watch 200ms", 0.6),
+        ("alone --then block --order random --watch 200ms", 0.6),
+    ] {
+        let record = holds(line, |record| came_back(record, share));
+        assert_eq!(record.helpers, [], "a thread by surprise");
+    }
+}
+
+#[test]
+fn the_scavenger_can_be_had_by_a_process_with_one_thread() {
+    let _turn = alone();
+    let ours = Under::ours(&[("MIMALLOC_SCAVENGER", "2")]);
+    for line in ["alone --then block --watch 2s", "alone --then pairs --watch 2s"] {
+        let record = ours.record(line);
+        came_back(&record, 0.74).unwrap_or_else(|message| panic!("{message}"));
+        assert_eq!(record.helpers.len(), 1, "{:?}", record.helpers);
+    }
+}
+
+#[test]
+fn the_caches_of_sleeping_threads_are_emptied() {
+    holds("threads --threads 64 --watch 2s", |record| {
+        let left = record.rss.end as f64 / MIB;
+        if left <= 15.0 { Ok(()) } else { Err(format!("{left:.1} MiB are left of {}", record.rss.peak as f64 / MIB)) }
+    });
+}
+
+#[test]
+fn bursts_in_many_classes_do_not_pile_up() {
+    let _turn = alone();
+    let line = "burst --watch 0 --pause 400ms";
+    let peak = |under: &Under| under.record(line).rss.peak as f64 / MIB;
+    // The survivors hold half of all pages, and the last round has all of its own: 6.5 of 12 parts, and the program itself.
+    let holds = |settings: &[(&'static str, &'static str)], off: f64| {
+        let peak = peak(&Under::ours(settings));
+        if peak <= off * 0.62 { Ok(()) } else { Err(format!("{peak:.1} MiB, with holes off {off:.1} MiB")) }
+    };
+    let off = peak(&Under::ours(&[("MIMALLOC_PURGE_HOLES", "0")]));
+    holds(&[], off).unwrap_or_else(|message| panic!("{message}"));
+    assert!(holds(&[("MIMALLOC_PURGE_DELAY", "-1")], off).is_err());
+}
+
+/// A library with a thread that wakes up ten times a second.
+const RESTLESS: &str = "
+    #include <pthread.h>
+    #include <unistd.h>
+    static void *wake(void *none) { for (;;) usleep(100000); return none; }
+    __attribute__((constructor)) static void start(void) { pthread_t thread; pthread_create(&thread, NULL, wake, NULL); }
+";
+
+#[test]
+fn an_idle_process_never_wakes_up() {
+    let _turn = alone();
+    let line = "idle --scale 0.2 --settle 3s --watch 6s";
+    let record = Under::ours(&[]).record(line);
+    assert_eq!((record.switches.voluntary, record.switches.involuntary), (0, 0), "{:?}", record.helpers);
+    assert_eq!(record.helpers.len(), 1, "{:?}", record.helpers);
+
+    let folder = tempfile::tempdir().unwrap();
+    let restless = library(folder.path(), "restless", RESTLESS).display().to_string();
+    let under = Under { library: None, settings: vec![("LD_PRELOAD", restless.leak())] };
+    let record = under.record("idle --scale 0.01 --settle 100ms --watch 600ms");
+    assert!(record.switches.voluntary >= 2 && record.helpers.len() == 1, "{record:?}");
+}
+
+#[test]
+fn draining_to_zero_asks_the_system_for_nothing() {
+    let _turn = alone();
+    let ours = Under::ours(&[]);
+    for line in [
+        "turnover --size 64 --rounds 200000",
+        "turnover --size 4096 --rounds 200000",
+        "turnover --size 65536 --rounds 200000",
+        "turnover --size 1048576 --rounds 200000",
+        "turnover --size 16777216 --rounds 2000",
+        "turnover --size 512 --batch 1000 --rounds 200",
+        "turnover --size 4096 --batch 1000 --rounds 200",
+    ] {
+        let more = ours.calls_above_empty(line);
+        assert!(more <= 10, "{line}: {more} calls above an empty run");
+    }
+    // An allocator that gives back each time is found out.
+    let eager = Under::glibc(&[("MALLOC_MMAP_THRESHOLD_", "65536")]);
+    assert_eq!(eager.calls_above_empty("turnover --size 1048576 --rounds 100"), 200);
+}
