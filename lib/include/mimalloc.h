@@ -434,15 +434,15 @@ typedef struct mi_purge_all_report_s {
 } mi_purge_all_report_t;
 
 /* Return what is free, in all heaps and sub-processes, from the caches of all threads, running ones too. There is one purge at
- * a time: another one is waited for up to `wait_ms` milliseconds (mi_purge_all: 100); then, and at once in the
- * deferred free and in signal handlers that a purge has called or met, the result is MI_PURGE_ALL_BUSY. The report may be NULL, and
- * is all zero if nothing was done. Unknown flags are ignored. Calls the registered deferred free. */
+ * a time: another one is waited for up to `wait_ms` milliseconds (mi_purge_all: 100), what the allocator does by itself in any
+ * case. After that the result is MI_PURGE_ALL_BUSY; and so it is at once in the deferred free that a purge calls, and in a
+ * signal handler that has interrupted this thread in the allocator. The report may be NULL, and is all zero if nothing was
+ * done. Unknown flags are ignored. Calls the registered deferred free. */
 int mi_purge_all_ex(mi_purge_flags_t flags, size_t wait_ms, mi_purge_all_report_t* report) MI_NOEXCEPT;
 void mi_purge_all(bool force) MI_NOEXCEPT;
 
 /* The calling thread has nothing to do for a while. What it has cached goes back to where any thread can use it, and memory is
- * returned without ageing, at most once per purge_holes_min_interval. Nothing happens in a thread that has no heap. Calls the
- * registered deferred free.
+ * returned without ageing, at most once per purge_holes_min_interval. Calls the registered deferred free.
  *
  * mi_on_thread_idle_start leaves the returning to the scavenger: true. If there is none (and it cannot be started), it does
  * what mi_on_thread_idle does, and returns false. Between start and end the thread may allocate and free, which is harmless;
@@ -451,8 +451,8 @@ void mi_on_thread_idle(void) MI_NOEXCEPT;
 bool mi_on_thread_idle_start(void) MI_NOEXCEPT;
 void mi_on_thread_idle_end(void) MI_NOEXCEPT;
 
-/* End the thread that returns memory in the background, for good in this process (a forked child may start one again), and wait
- * for its end. Threads that allocate go on to return memory. */
+/* End the thread that returns memory in the background, for good in this process and those that it forks, and wait for its
+ * end. Threads that allocate go on to return memory. */
 void mi_scavenger_stop(void) MI_NOEXCEPT;
 
 /* Holes: memory that is returned inside slabs that also have live blocks. Present values are marked `now`, those of the last
@@ -471,9 +471,9 @@ typedef struct mi_purge_holes_stats_s {
   size_t unformed_bytes_total;
   size_t unformed_discard_calls;
   size_t unformed_reuse_calls;
-  size_t pages_skipped;  /* slabs that sweeps passed over because no block had come back */
-  size_t blocks_visited; /* blocks that sweeps have looked at */
-  size_t full_sweeps;    /* sweeps that passed over nothing */
+  size_t pages_skipped;  /* 0: sweeps know where blocks came back, and look nowhere else */
+  size_t blocks_visited; /* blocks of the slabs that sweeps have looked at */
+  size_t full_sweeps;    /* sweeps */
 } mi_purge_holes_stats_t;
 
 /* NULL is allowed. */

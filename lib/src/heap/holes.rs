@@ -40,7 +40,7 @@ static LAZILY: AtomicBool = AtomicBool::new(false);
 static PURGED: AtomicU64 = AtomicU64::new(0);
 static REUSED: AtomicU64 = AtomicU64::new(0);
 static LEFT: AtomicU64 = AtomicU64::new(0);
-/// Slabs looked at.
+/// Blocks of the slabs that were looked at.
 static VISITED: AtomicU64 = AtomicU64::new(0);
 /// How often pages were handed out again.
 static REUSES: AtomicU64 = AtomicU64::new(0);
@@ -132,15 +132,15 @@ pub(crate) fn claim(_: &Sweeper, index: usize, how: How, mut claimed: impl FnMut
     // SAFETY: metadata can be read; homes are never unmapped; what is found is looked at again under the lock.
     unsafe {
         let owner = (*slice(index)).owner.load(Acquire).cast::<Heap>();
-        if !is_slab(index) || owner.is_null() {
+        if !is_slab(index) || owner.is_null() || !arena::is_plain(index) {
             return false;
         }
         let Some(_locked) = home::lock(owner, core::ptr::null_mut()) else { return true };
         if !core::ptr::eq((*slice(index)).owner.load(Relaxed), owner.cast()) || !is_slab(index) {
             return true;
         }
-        VISITED.fetch_add(1, Relaxed);
         let slab = slice(index);
+        VISITED.fetch_add((*slab).blocks as u64, Relaxed);
         if (*slab).state == ListState::Empty {
             return empty(owner, index, how.forced);
         }

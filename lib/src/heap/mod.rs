@@ -52,6 +52,7 @@ pub(crate) mod zone;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use crate::arena;
 use crate::os::{self, child, lock::Lock};
 use classes::{CLASSES, SLOTS, largest_capacity};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
@@ -223,6 +224,15 @@ fn all() -> impl Iterator<Item = *mut Heap> {
 pub(crate) fn threads(enough: usize) -> usize {
     // SAFETY: H3.
     all().filter(|&heap| unsafe { !(*heap).guest && (*heap).live.load(Relaxed) != 0 }).take(enough).count()
+}
+
+/// Whether this thread holds a lock in here or in the arena: it is in a signal handler that has interrupted it there, and must not wait
+/// for anybody who may want that lock.
+pub(crate) fn holds_locks() -> bool {
+    // SAFETY: H3.
+    let of_heap = |heap: *mut Heap| unsafe { (*heap).lock.held_by_me() || (*heap).slab_lock.held_by_me() };
+    let apart = arena::is_busy_here() || sampled::is_busy_here() || holes::is_sweeper() || zone::holds_locks();
+    apart || all().any(of_heap)
 }
 
 /// How much of the slabs is out.

@@ -12,7 +12,7 @@ mod sweep;
 pub use report::{HolesStats, PurgeReport};
 
 use crate::arena;
-use crate::heap::{holes, steal, thread};
+use crate::heap::{self, holes, steal, thread};
 use crate::options::{self, Name};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -47,8 +47,8 @@ pub(crate) fn threads_changed() {
 
 /// Run with the right to sweep, unless somebody has it. With no lock held.
 fn sweep_if_alone(run: impl FnOnce(&dyn Fn(Effort) -> Swept)) {
-    // A signal handler must not wait for what it has interrupted, nor take what is being repaired.
-    if !os::child::is_in_order() || !SWEEPING.try_lock() {
+    // A signal handler must not wait for what it has interrupted, nor for those who wait for that, nor take what is being repaired.
+    if must_not_wait() || !SWEEPING.try_lock() {
         return;
     }
     // SAFETY: the lock is held, and no other.
@@ -92,9 +92,9 @@ fn give_back_metadata() -> (usize, usize) {
     holes::sweeper().map_or((0, 0), |_sweeper| arena::purge_metadata())
 }
 
-/// Whether this thread is in [`purge_all`] already: it must not wait for it.
-pub(crate) fn purges_here() -> bool {
-    SWEEPING.held_by_me()
+/// In a signal handler: it has interrupted this thread in a sweep, or where a sweep may wait for it.
+pub(crate) fn must_not_wait() -> bool {
+    SWEEPING.held_by_me() || !os::child::is_in_order() || heap::holds_locks()
 }
 
 /// The calling thread will not allocate for a while: give its cached blocks back and sweep, unless that was done a moment ago.
@@ -145,6 +145,7 @@ pub(crate) fn holes_stats() -> HolesStats {
         discard_calls: os::discard_calls() as usize,
         reuse_calls: counts.reuses as usize,
         pages_freed: counts.given_up as usize,
+        blocks_visited: counts.visited as usize,
         full_sweeps: sweep::SWEEPS.load(Relaxed) as usize,
         ..HolesStats::default()
     }

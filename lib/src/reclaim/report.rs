@@ -61,7 +61,7 @@ impl PurgeReport {
 }
 
 /// Memory returned from inside slabs that also have live blocks: holes. `purged_bytes`, `purged_blocks` and `unformed_bytes` are what
-/// is away now, `ineligible_…` belong to the last sweep, all others grow. 128 bytes, as `mi_purge_holes_stats_t`.
+/// is away now, `ineligible_…` what is so now, all others grow. 128 bytes, as `mi_purge_holes_stats_t`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct HolesStats {
@@ -91,11 +91,11 @@ pub struct HolesStats {
     pub unformed_discard_calls: usize,
     /// Their reuses: 0.
     pub unformed_reuse_calls: usize,
-    /// Slabs that sweeps did not look at because no block had come back to them.
+    /// 0: sweeps know where blocks came back, and look nowhere else.
     pub pages_skipped: usize,
-    /// Blocks that sweeps looked at.
+    /// Blocks of the slabs that sweeps looked at.
     pub blocks_visited: usize,
-    /// Sweeps that looked at every slab.
+    /// Sweeps.
     pub full_sweeps: usize,
 }
 

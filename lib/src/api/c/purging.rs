@@ -23,6 +23,9 @@ pub const PURGE_BUSY: c_int = 2;
 /// How long `mi_purge_all` waits for another purge, in milliseconds.
 pub const PURGE_WAIT: usize = 100;
 
+/// How long a sweep of the allocator's own is waited for at least, in milliseconds: it takes some ten.
+const LEAST_PATIENCE: usize = 1000;
+
 /// The thread that is in [`purge_all_ex`]; 0 = none. The program's deferred free is called there.
 static ADMITTED: AtomicU64 = AtomicU64::new(0);
 
@@ -51,53 +54,56 @@ pub fn purge_all(force: bool) {
 
 fn admitted(flags: c_int, wait_ms: usize) -> Option<PurgeReport> {
     let (force, metadata) = (flags & PURGE_FORCE != 0, flags & PURGE_RECLAIM != 0);
-    let (me, mut naps) = (os::thread_id(), Naps::of(wait_ms));
+    let (me, patience) = (os::thread_id(), Patience::of(wait_ms));
     // Whoever is in the deferred free of a purge, or in a signal handler, must not wait for itself.
     while ADMITTED.compare_exchange(0, me, Acquire, Relaxed).is_err() {
-        if ADMITTED.load(Relaxed) == me || !naps.take() {
+        if ADMITTED.load(Relaxed) == me || !patience.wait() {
             return None;
         }
     }
     hooks::deferred_free(force);
-    let report = purge(force, metadata, naps);
+    let report = purge(force, metadata, wait_ms);
     ADMITTED.store(0, Release);
     report
 }
 
-/// Purge as soon as no other purge is on its way. `None`: that takes too long, or this thread is in it.
-fn purge(force: bool, metadata: bool, mut naps: Naps) -> Option<PurgeReport> {
+/// Purge as soon as no sweep is on its way: those of the allocator's own are waited for whatever the program says. `None`: that takes
+/// too long, or this is a signal handler that must not wait.
+fn purge(force: bool, metadata: bool, wait_ms: usize) -> Option<PurgeReport> {
+    let patience = Patience::of(wait_ms.max(LEAST_PATIENCE));
     loop {
         let report = reclaim::purge_all(force, metadata);
-        if report.is_some() || reclaim::purges_here() || !naps.take() {
+        if report.is_some() || reclaim::must_not_wait() || !patience.wait() {
             return report;
         }
     }
 }
 
-/// For functions that collect: return everything that can be had at once, waiting a little for a purge that is on its way. Returns the
-/// bytes.
+/// For functions that collect: return everything that can be had at once. Returns the bytes.
 pub(super) fn return_all() -> usize {
-    purge(true, false, Naps::of(PURGE_WAIT)).map_or(0, |report| report.bytes())
+    purge(true, false, PURGE_WAIT).map_or(0, |report| report.bytes())
 }
 
-/// How often a waiter may still look again.
-struct Naps(usize);
+/// How long somebody waits.
+struct Patience {
+    /// In nanoseconds of the clock.
+    until: u64,
+}
 
-impl Naps {
-    /// A nap takes a quarter of a millisecond.
-    fn of(milliseconds: usize) -> Naps {
-        Naps(milliseconds.saturating_mul(4))
+impl Patience {
+    fn of(milliseconds: usize) -> Patience {
+        Patience { until: os::now().saturating_add((milliseconds as u64).saturating_mul(1_000_000)) }
     }
 
-    /// Sleep a moment, if there is time left.
-    fn take(&mut self) -> bool {
+    /// Sleep a moment, if there is time left. Nobody wakes us: a purge takes longer than that.
+    fn wait(&self) -> bool {
+        const MOMENT: u64 = 250_000;
         static NOBODY_WAKES: AtomicU32 = AtomicU32::new(0);
-        let left = self.0 != 0;
-        if left {
-            self.0 -= 1;
-            os::futex_wait(NOBODY_WAKES.as_ptr(), 0);
+        let left = self.until.saturating_sub(os::now());
+        if left != 0 {
+            os::wait_on(&NOBODY_WAKES, 0, Some(left.min(MOMENT)));
         }
-        left
+        left != 0
     }
 }
 

@@ -37,7 +37,7 @@ pub enum PurgeStatus {
 /// Return to the operating system what no live block needs, from all threads, running ones too, and tell how much that was.
 ///
 /// `force`: at once. Otherwise only what has been free for a while, as the allocator does it by itself. Memory comes back without any
-/// such call, a little later. Any thread may call it; it need not have allocated anything. Another purge is waited for, up to
+/// such call, a little later. Any thread may call it; it need not have allocated anything. Another purge is waited for, for
 /// [`PURGE_ALL_DEFAULT_WAIT_MS`]; then the report is all 0 and not `complete`.
 ///
 /// ```
@@ -77,7 +77,7 @@ pub fn purge_all_ex(flags: PurgeFlags, wait_ms: usize) -> (PurgeStatus, PurgeAll
 ///
 /// Its cached blocks go back to where any thread can use them, and memory is returned to the operating system, at most once per
 /// [`PURGE_HOLES_MIN_INTERVAL`](crate::options::Opt::PURGE_HOLES_MIN_INTERVAL). It is not needed, and lets memory come back
-/// sooner. Nothing happens in a thread that has not allocated anything.
+/// sooner.
 ///
 /// ```
 /// # #[global_allocator] static GLOBAL: mimalloc_pprof::MiMalloc = mimalloc_pprof::MiMalloc;
@@ -113,8 +113,7 @@ impl Drop for IdlePark {
     }
 }
 
-/// End the thread that returns memory in the background, for good in this process; a forked child may have one again. Waits for
-/// it. Threads that allocate go on to return memory.
+/// End the thread that returns memory in the background, for good in this process and those that it forks. Waits for it. Threads that allocate go on to return memory.
 pub fn scavenger_stop() {
     c::scavenger_stop();
 }

@@ -268,5 +268,11 @@ fn is_busy(home: *mut Heap) -> bool {
     unsafe { (*home).slab_lock.held_by_me() }
 }
 
+/// Whether a signal handler has interrupted this thread among zones, or in the slabs of one.
+pub(super) fn holds_locks() -> bool {
+    // SAFETY: Z3.
+    REGISTRY.held_by_me() || all().any(|zone| is_busy(unsafe { (*zone).home() }))
+}
+
 const _: () = assert!(size_of::<Heap>().is_multiple_of(align_of::<Zone>()));
 const _: () = assert!(core::mem::size_of_val(&EMPTY.guests) == (SLOTS + 3) * 8);
