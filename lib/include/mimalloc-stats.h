@@ -2,7 +2,7 @@
  *
  * Counts of blocks and their bytes are exact and cover all threads. Nothing is kept per call, so no peak is known:
  * `peak` is 0. Fields that have no meaning in this allocator, or that it does not count yet, are 0: all but those with
- * a comment.
+ * a comment. What is marked `process` is 0 for one heap and for a sub-process: they share it.
  */
 #ifndef MIMALLOC_STATS_H
 #define MIMALLOC_STATS_H
@@ -31,28 +31,28 @@ typedef struct mi_stats_s {
   size_t size;    /* sizeof(mi_stats_t) */
   size_t version; /* MI_STAT_VERSION */
   mi_stat_count_t pages; /* slabs and larger blocks, now */
-  mi_stat_count_t reserved;
-  mi_stat_count_t committed;
+  mi_stat_count_t reserved;  /* process: bytes that blocks can be made of without asking for more */
+  mi_stat_count_t committed; /* process: of these, bytes that may be in memory; total: with all that was given back */
   mi_stat_counter_t reset;
-  mi_stat_counter_t purged;
+  mi_stat_counter_t purged; /* process: bytes given back to the operating system */
   mi_stat_count_t page_committed;
   mi_stat_count_t pages_abandoned;
   mi_stat_count_t threads; /* that have a heap, now */
   mi_stat_count_t malloc_normal; /* bytes of blocks up to 512 KiB, by their usable sizes */
   mi_stat_count_t malloc_huge;   /* bytes of larger blocks */
   mi_stat_count_t malloc_requested;
-  mi_stat_counter_t mmap_calls;
+  mi_stat_counter_t mmap_calls; /* process: mappings made for blocks */
   mi_stat_counter_t commit_calls;
   mi_stat_counter_t reset_calls;
-  mi_stat_counter_t purge_calls;
-  mi_stat_counter_t arena_count;
+  mi_stat_counter_t purge_calls; /* process: ranges given back */
+  mi_stat_counter_t arena_count; /* process: arenas that the program has made */
   mi_stat_counter_t malloc_normal_count; /* blocks up to 512 KiB */
   mi_stat_counter_t malloc_huge_count;   /* larger blocks */
   mi_stat_counter_t malloc_guarded_count;
   mi_stat_counter_t arena_rollback_count;
   mi_stat_counter_t arena_purges;
   mi_stat_counter_t pages_extended;
-  mi_stat_counter_t pages_retire;
+  mi_stat_counter_t pages_retire; /* process: empty slabs that were given up to return their memory */
   mi_stat_counter_t page_searches;
   mi_stat_counter_t page_searches_count;
   mi_stat_count_t segments;
@@ -92,7 +92,8 @@ extern "C" {
 bool mi_stats_get(mi_stats_t* stats) MI_NOEXCEPT;
 
 /* JSON: in `buf`, as much as fits with a zero behind it; if that is NULL, in a block that the caller frees with
- * mi_free. NULL: no memory, or no room at all. mi_stats_as_json writes counts that were read before. */
+ * mi_free. NULL: no memory, or no room at all. mi_stats_as_json writes counts that were read before; `process`, `holes` and
+ * `retained` (bytes that are free and in memory, by what keeps them) are of the moment of the call. */
 char* mi_stats_get_json(size_t buf_size, char* buf) MI_NOEXCEPT;
 char* mi_stats_as_json(mi_stats_t* stats, size_t buf_size, char* buf) MI_NOEXCEPT;
 

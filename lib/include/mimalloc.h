@@ -455,8 +455,7 @@ void mi_on_thread_idle_end(void) MI_NOEXCEPT;
  * end. Threads that allocate go on to return memory. */
 void mi_scavenger_stop(void) MI_NOEXCEPT;
 
-/* Holes: memory that is returned inside slabs that also have live blocks. Present values are marked `now`, those of the last
- * sweep `last`; all others grow. */
+/* Holes: memory that is returned inside slabs that also have live blocks. Present values are marked `now`; all others grow. */
 typedef struct mi_purge_holes_stats_s {
   size_t purged_bytes;       /* now: returned, and not used again */
   size_t purged_blocks;      /* now: free blocks that lie in them, wholly or in part */
@@ -464,9 +463,9 @@ typedef struct mi_purge_holes_stats_s {
   size_t discard_calls;      /* system calls for that */
   size_t reuse_calls;        /* how often blocks were taken from returned memory */
   size_t pages_freed;        /* slabs that sweeps found wholly free and gave up */
-  size_t ineligible_pages;   /* last: slabs that cannot have holes (sampled blocks; memory that the program has handed over) */
-  size_t ineligible_bytes;   /* last: bytes of those */
-  size_t ineligible_free_bytes; /* last: free bytes in those */
+  size_t ineligible_pages;   /* now: slabs that cannot have holes (sampled blocks; memory that the program has handed over) */
+  size_t ineligible_bytes;   /* now: bytes of those */
+  size_t ineligible_free_bytes; /* now: free bytes in those */
   size_t unformed_bytes;        /* these four are 0: memory that was never handed out is not there */
   size_t unformed_bytes_total;
   size_t unformed_discard_calls;
@@ -476,8 +475,13 @@ typedef struct mi_purge_holes_stats_s {
   size_t full_sweeps;    /* sweeps */
 } mi_purge_holes_stats_t;
 
-/* NULL is allowed. */
+/* NULL is allowed. Looks at the whole heap for what has no counter: some milliseconds for each 100 MB. */
 void mi_purge_holes_stats_get(mi_purge_holes_stats_t* stats) MI_NOEXCEPT;
+
+/* Print why free memory is not returned: what keeps how much of it, and which classes of blocks have how many survivors on how
+ * many pages. Looks at the whole heap, too, and changes nothing. docs/memory-return.md explains
+ * the lines. */
+void mi_purge_holes_report(void) MI_NOEXCEPT;
 
 /* ---- Arenas ---------------------------------------------------------------------------------------------------- */
 

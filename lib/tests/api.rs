@@ -159,7 +159,10 @@ fn check_json(text: &str) {
         malloc_normal_count malloc_huge_count malloc_guarded_count arena_rollback_count arena_purges pages_extended \
         pages_retire page_searches page_searches_count segments segments_abandoned segments_cache _segments_reserved heaps \
         theaps pages_reclaim_on_alloc pages_reclaim_on_free pages_reabandon_full pages_unabandon_busy_wait \
-        heaps_delete_wait malloc_bins page_bins chunk_bins";
+        heaps_delete_wait malloc_bins page_bins chunk_bins holes purged_bytes purged_blocks purged_bytes_total discard_calls \
+        reuse_calls pages_freed ineligible_pages ineligible_bytes ineligible_free_bytes unformed_bytes unformed_bytes_total \
+        unformed_discard_calls unformed_reuse_calls pages_skipped blocks_visited full_sweeps retained pages_with_live_blocks \
+        caches free_pages free_runs empty_slabs huge_pages tails slack ineligible purge_holes_off";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
     assert_eq!(text.matches("\"block_size\": ").count(), 2 * 74);
     assert_eq!(text.matches("\"bin\": ").count(), 6);

@@ -17,6 +17,7 @@ export! {
     safe mi_on_thread_idle_start() -> bool = c::thread_idle_start;
     safe mi_on_thread_idle_end() = c::thread_idle_end;
     safe mi_scavenger_stop() = c::scavenger_stop;
+    safe mi_purge_holes_report() = c::purge_holes_report;
     safe mi_purge_all(force: bool) = c::purge_all;
     safe mi_is_in_heap_region(address: *const u8) -> bool = c::is_in_heap_region;
     safe mi_check_owned(address: *const u8) -> bool = c::is_in_heap_region;

@@ -40,8 +40,8 @@ pub(crate) use slice::{BITMAP_WORDS, Kind, ListState, Residence, Slice};
 #[cfg(test)]
 pub(crate) use spans::used_slices;
 pub(crate) use spans::{
-    allocate, allocate_in, extend, free, is_busy_here, is_used, next_with_blocks, pool_of, renew, repair, reuse, walk,
-    with_room,
+    allocate, allocate_in, extend, free, is_busy_here, is_used, next_of, next_with_blocks, pool_of, renew, repair,
+    reuse, used, walk, with_room,
 };
 pub(crate) use window::{address_of, class_entry, index_of, initialise, is_initialised, is_ours, slice, slice_index};
 

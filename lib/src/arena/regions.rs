@@ -54,6 +54,11 @@ pub(crate) fn clear(region: usize, flags: u8) -> u8 {
     FLAGS[region].fetch_and(!flags, AcqRel)
 }
 
+/// Whether the region of a slice has a flag.
+pub(crate) fn has(index: usize, flag: u8) -> bool {
+    FLAGS[index / REGION].load(Relaxed) & flag != 0
+}
+
 /// The first region from `from` on that there is something to do in: one that has any of these flags.
 pub(crate) fn next(from: usize, flags: u8) -> Option<usize> {
     let window = end_of_mapped().div_ceil(REGION);

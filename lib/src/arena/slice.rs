@@ -174,7 +174,7 @@ impl Residence {
 
 impl Slice {
     /// Of a free run.
-    pub(super) fn residence(&self) -> Residence {
+    pub(crate) fn residence(&self) -> Residence {
         Residence { clean: self.clean, absent: self.block_size, returned: self.reciprocal, aged: self.candidates != 0 }
     }
 

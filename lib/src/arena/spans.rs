@@ -416,34 +416,46 @@ pub(super) unsafe fn free_locked(mut run: usize, mut residence: Residence) {
 
 /// The first run from `from` on that has blocks, and what `look` sees there before it can be handed out again. `None`: there is none.
 pub(crate) fn next_with_blocks<T>(from: usize, look: impl FnOnce(usize, Kind) -> T) -> Option<(usize, usize, T)> {
+    next_of(from, |kind| matches!(kind, Kind::Slab | Kind::Zone | Kind::Span | Kind::Sampled), look)
+}
+
+/// The same for a run of any wanted kind.
+pub(crate) fn next_of<T>(
+    from: usize,
+    wanted: impl Fn(Kind) -> bool,
+    look: impl FnOnce(usize, Kind) -> T,
+) -> Option<(usize, usize, T)> {
     if LOCK.held_by_me() {
         return None;
     }
     LOCK.lock();
-    let window = first_with_blocks(from.max(FIRST), END.load(Relaxed));
+    let window = first_of(from.max(FIRST), END.load(Relaxed), &wanted);
     let found = window.or_else(|| {
         let ranges = arenas::all().filter(|arena| arena.is_outside()).map(|arena| arena.range());
         ranges
             .filter(|&(first, slices)| from < first + slices)
-            .find_map(|(first, slices)| first_with_blocks(from.max(first), first + slices))
+            .find_map(|(first, slices)| first_of(from.max(first), first + slices, &wanted))
     });
     let found = found.map(|(index, length, kind)| (index, length, look(index, kind)));
     LOCK.unlock();
     found
 }
 
-fn first_with_blocks(mut index: usize, end: usize) -> Option<(usize, usize, Kind)> {
+fn first_of(mut index: usize, end: usize, wanted: &impl Fn(Kind) -> bool) -> Option<(usize, usize, Kind)> {
     while index < end {
         // SAFETY: slices below the end of a range have metadata. The end of the run before may be inside a free one by now.
         match unsafe { (*slice(index)).run() } {
-            Some((kind @ (Kind::Slab | Kind::Zone | Kind::Span | Kind::Sampled), length)) => {
-                return Some((index, length, kind));
-            }
+            Some((kind, length)) if wanted(kind) => return Some((index, length, kind)),
             Some((_, length)) => index += length,
             None => index += 1,
         }
     }
     None
+}
+
+/// Slices of the window that runs may begin in.
+pub(crate) fn used() -> core::ops::Range<usize> {
+    FIRST..END.load(Acquire)
 }
 
 /// Every run from the first to the last, as it is at this moment; then those outside the window.

@@ -35,6 +35,7 @@ pub(crate) mod guarded;
 pub(crate) mod holes;
 mod home;
 pub(crate) mod interval;
+pub(crate) mod look;
 mod magazine;
 mod misuse;
 mod refill;

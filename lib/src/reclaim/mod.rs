@@ -7,7 +7,11 @@ mod debt;
 mod inline;
 mod report;
 mod scavenger;
+pub(crate) mod survey;
 mod sweep;
+
+#[cfg(test)]
+mod tests;
 
 pub use report::{HolesStats, PurgeReport};
 

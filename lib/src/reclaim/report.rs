@@ -60,6 +60,26 @@ impl PurgeReport {
     }
 }
 
+macro_rules! fields {
+    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* pub $field:ident: usize,)* }) => {
+        $(#[$doc])*
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: usize,)*
+        }
+
+        impl $name {
+            /// How many fields there are.
+            pub(crate) const FIELDS: usize = [$(stringify!($field)),*].len();
+
+            /// All of them with their names, in order.
+            pub(crate) fn fields(&self) -> [(&'static str, usize); Self::FIELDS] {
+                [$((stringify!($field), self.$field)),*]
+            }
+        }
+    };
+}
+
+fields! {
 /// Memory returned from inside slabs that also have live blocks: holes. `purged_bytes`, `purged_blocks` and `unformed_bytes` are what
 /// is away now, `ineligible_…` what is so now, all others grow. 128 bytes, as `mi_purge_holes_stats_t`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -97,6 +117,7 @@ pub struct HolesStats {
     pub blocks_visited: usize,
     /// Sweeps.
     pub full_sweeps: usize,
+}
 }
 
 const _: () = assert!(size_of::<HolesStats>() == 128);

@@ -131,15 +131,22 @@ pub fn scavenger_stop() {
     reclaim::stop_scavenger();
 }
 
-/// `mi_purge_holes_stats_get`: null is allowed.
+/// `mi_purge_holes_stats_get`: null is allowed. Looks at the whole heap, as `mi_purge_holes_report` does.
 ///
 /// # Safety
 /// `stats` is null or can be written.
 pub unsafe fn purge_holes_stats_get(stats: *mut HolesStats) {
     if !stats.is_null() {
         // SAFETY: the caller's promise.
-        unsafe { stats.write(reclaim::holes_stats()) };
+        unsafe { stats.write(holes_stats()) };
     }
+}
+
+/// All of them.
+pub(super) fn holes_stats() -> HolesStats {
+    let mut stats = reclaim::holes_stats();
+    reclaim::survey::complete(&mut stats);
+    stats
 }
 
 /// In a forked child: a thread that is not here does not purge either.

@@ -1,10 +1,12 @@
 //! From the heap's exact counts per class to the fields of [`Stats`].
 
 use super::layout::{BINS, Count, Stats};
+use crate::arena;
 use crate::heap::classes::{CLASSES, class_size};
 use crate::heap::guarded;
 use crate::heap::statistics::Totals;
 use crate::heap::zone::Scope;
+use crate::reclaim;
 
 /// The bin of blocks too large for slabs.
 const HUGE: usize = BINS - 1;
@@ -69,7 +71,23 @@ pub(super) fn gather(scope: Scope) -> Stats {
     add(&mut stats.heaps, made, now);
     stats.theaps.current = scope.theaps() as i64;
     stats.threads.current = scope.threads() as i64;
+    if matches!(scope, Scope::Process) {
+        add_memory(&mut stats);
+    }
     stats
+}
+
+/// Address space and what was returned of it; heaps and sub-processes have none of their own.
+fn add_memory(stats: &mut Stats) {
+    let (arena, holes) = (arena::counts(), reclaim::holes_stats());
+    let committed = arena.committed.saturating_sub(holes.purged_bytes as u64);
+    add(&mut stats.reserved, arena.reserved, arena.reserved);
+    add(&mut stats.committed, committed + arena.purged, committed);
+    stats.purged.total = arena.purged as i64;
+    stats.mmap_calls.total = arena.mmap_calls as i64;
+    stats.purge_calls.total = arena.purge_calls as i64;
+    stats.arena_count.total = arena.arenas as i64;
+    stats.pages_retire.total = holes.pages_freed as i64;
 }
 
 fn add(count: &mut Count, total: u64, current: u64) {

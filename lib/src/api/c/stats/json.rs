@@ -2,12 +2,15 @@
 
 use super::super::blocks::class_of;
 use super::super::process::{VERSION, info};
+use super::super::purging::holes_stats;
 use super::super::standard::malloc;
 use super::gather::{bin_size, gather};
 use super::layout::{Count, Field, Stats};
 use crate::arena::SLICE;
 use crate::heap::classes::slab_slices;
 use crate::heap::zone::Scope;
+use crate::reclaim::HolesStats;
+use crate::reclaim::survey::{self, CAUSES, Cause};
 use core::ffi::c_char;
 use core::fmt::{self, Write};
 
@@ -66,11 +69,11 @@ pub unsafe fn as_json(stats: *const Stats, size: usize, buffer: *mut c_char) -> 
 }
 
 unsafe fn write_to(stats: &Stats, size: usize, buffer: *mut c_char) -> *mut c_char {
-    let process = info();
+    let (process, memory) = (info(), Memory::look());
     let (mut at, mut size) = (buffer.cast::<u8>(), size);
     if at.is_null() {
         let mut counting = Bounded { at, room: 0, needed: 0 };
-        let _ = write(&mut counting, stats, &process);
+        let _ = write(&mut counting, stats, &process, &memory);
         size = counting.needed + 1;
         // SAFETY: no preconditions.
         at = unsafe { malloc(size) };
@@ -79,13 +82,28 @@ unsafe fn write_to(stats: &Stats, size: usize, buffer: *mut c_char) -> *mut c_ch
         return core::ptr::null_mut();
     }
     let mut out = Bounded { at, room: size - 1, needed: 0 };
-    let _ = write(&mut out, stats, &process);
+    let _ = write(&mut out, stats, &process, &memory);
     // SAFETY: one byte of the room was kept for this.
     unsafe { at.add(out.needed.min(out.room)).write(0) };
     at.cast()
 }
 
-fn write(out: &mut Bounded, stats: &Stats, process: &[(&str, u64)]) -> fmt::Result {
+/// What is not in [`Stats`], of the process and of this moment.
+struct Memory {
+    holes: [(&'static str, u64); HolesStats::FIELDS],
+    /// All 0 if there is no memory to look at the heap.
+    retained: [(&'static str, u64); CAUSES],
+}
+
+impl Memory {
+    fn look() -> Memory {
+        let mut retained = Cause::ALL.map(|(_, name, _)| (name, 0));
+        survey::survey(|survey| retained = Cause::ALL.map(|(cause, name, _)| (name, survey.kept_by(cause))));
+        Memory { holes: holes_stats().fields().map(|(name, value)| (name, value as u64)), retained }
+    }
+}
+
+fn write(out: &mut Bounded, stats: &Stats, process: &[(&str, u64)], memory: &Memory) -> fmt::Result {
     writeln!(out, "{{\n  \"stat_version\": {},\n  \"mimalloc_version\": {VERSION},\n  \"process\": {{", stats.version)?;
     for (at, (name, value)) in process.iter().enumerate() {
         writeln!(out, "    \"{name}\": {value}{}", comma(at, process.len()))?;
@@ -114,7 +132,20 @@ fn write(out: &mut Bounded, stats: &Stats, process: &[(&str, u64)]) -> fmt::Resu
         write_count(out, count)?;
         writeln!(out, ", \"bin\": \"{letter}\" }}{}", comma(at, CHUNKS.len()))?;
     }
-    writeln!(out, "  ]\n}}")
+    writeln!(out, "  ],")?;
+    write_memory(out, memory)
+}
+
+/// What is given back inside slabs, and what is free and is not given back, by what keeps it: additions of ours, behind all else.
+fn write_memory(out: &mut Bounded, memory: &Memory) -> fmt::Result {
+    for (name, fields) in [("holes", &memory.holes[..]), ("retained", &memory.retained[..])] {
+        writeln!(out, "  \"{name}\": {{")?;
+        for (at, (name, value)) in fields.iter().enumerate() {
+            writeln!(out, "    \"{name}\": {value}{}", comma(at, fields.len()))?;
+        }
+        writeln!(out, "  }}{}", if name == "holes" { "," } else { "" })?;
+    }
+    writeln!(out, "}}")
 }
 
 /// An object without its end.

@@ -1,5 +1,6 @@
 //! The counts as text for people.
 
+use super::super::holes::write_returned;
 use super::super::process::write_info;
 use super::super::text::{OutputFn, Text};
 use super::gather::{Blocks, blocks, spans};
@@ -23,6 +24,9 @@ pub(super) unsafe fn print_scope(scope: Scope, function: Option<OutputFn>, arg: 
     // SAFETY: the caller's promise.
     let mut text = unsafe { Text::to(function, arg) };
     write_blocks(&mut text, scope);
+    if matches!(scope, Scope::Process) {
+        write_returned(&mut text);
+    }
     write_info(&mut text);
 }
 

@@ -1,0 +1,164 @@
+//! Slabs and caches as they are at one moment, for who wants to know why memory cannot be given back. Nothing is changed.
+
+use super::classes::{CLASSES, slab_slices};
+use super::{Heap, all, home, sampled, span};
+use crate::arena::{self, BITMAP_WORDS, Kind, ListState, slice};
+use core::sync::atomic::Ordering::*;
+
+/// Slices of the largest slabs.
+pub(crate) const MOST_SLICES: usize = {
+    let (mut most, mut class) = (0, 1);
+    while class < CLASSES {
+        most = if slab_slices(class) > most { slab_slices(class) } else { most };
+        class += 1;
+    }
+    most
+};
+
+/// A copy of what is known of a slab.
+pub(crate) struct Slab {
+    pub(crate) class: usize,
+    pub(crate) block_size: usize,
+    pub(crate) blocks: usize,
+    pub(crate) slices: usize,
+    /// Blocks from this number on were never handed out.
+    pub(crate) fresh: usize,
+    /// All blocks are free, and the class keeps it.
+    pub(crate) is_kept: bool,
+    /// One bit per block: it is free. Words behind the last block are not set.
+    pub(crate) free: [u64; BITMAP_WORDS],
+    /// By slice: pages that were given back, and pages that will be if nothing happens until the next sweep.
+    pub(crate) returned: [u16; MOST_SLICES],
+    pub(crate) candidates: [u16; MOST_SLICES],
+}
+
+impl Slab {
+    pub(crate) const NONE: Slab = Slab {
+        class: 0,
+        block_size: 0,
+        blocks: 0,
+        slices: 0,
+        fresh: 0,
+        is_kept: false,
+        free: [0; BITMAP_WORDS],
+        returned: [0; MOST_SLICES],
+        candidates: [0; MOST_SLICES],
+    };
+
+    /// Whether a block is free.
+    pub(crate) fn is_free(&self, block: usize) -> bool {
+        self.free[block / 64] >> (block % 64) & 1 != 0
+    }
+}
+
+/// Copy what is known of the slab that begins at a slice. False: there is none (any more), or a signal handler has interrupted this
+/// thread in it. With no lock held.
+pub(crate) fn slab(index: usize, copy: &mut Slab) -> bool {
+    // SAFETY: metadata can be read; homes are never unmapped; what is found is looked at again under the lock.
+    unsafe {
+        let is_slab = || matches!((*slice(index)).run(), Some((Kind::Slab | Kind::Zone, _)));
+        let owner = (*slice(index)).owner.load(Acquire).cast::<Heap>();
+        if !is_slab() || owner.is_null() {
+            return false;
+        }
+        let Some(_locked) = home::lock(owner, core::ptr::null_mut()) else { return false };
+        if !is_slab() || (*slice(index)).owner.load(Relaxed).cast() != owner {
+            return false;
+        }
+        take(index, copy);
+        copy.is_kept = (*slice(index)).state == ListState::Empty;
+    }
+    true
+}
+
+/// The same for a slab of sampled blocks: those are never given back, and their bits may change meanwhile.
+pub(crate) fn sampled(index: usize, copy: &mut Slab) {
+    // SAFETY: their geometry never changes.
+    unsafe { take(index, copy) };
+    copy.is_kept = false;
+}
+
+unsafe fn take(index: usize, copy: &mut Slab) {
+    // SAFETY: the slab stays what it is, as the caller knows.
+    unsafe {
+        let slab = &*slice(index);
+        copy.class = slab.class as usize;
+        copy.block_size = slab.block_size as usize;
+        copy.blocks = slab.blocks as usize;
+        copy.slices = slab.length().min(MOST_SLICES);
+        copy.fresh = slab.fresh as usize;
+        let words = copy.blocks.div_ceil(64).min(BITMAP_WORDS);
+        for (word, bits) in copy.free.iter_mut().enumerate() {
+            *bits = if word < words { slab.bitmap[word].load(Relaxed) } else { 0 };
+        }
+        for number in 0..copy.slices {
+            copy.returned[number] = (*slice(index + number)).returned;
+            copy.candidates[number] = (*slice(index + number)).candidates;
+        }
+    }
+}
+
+/// A large block and its run.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    /// Bytes before the block, of the block as far as it was asked for, and of the whole run.
+    pub(crate) lead: usize,
+    pub(crate) asked: usize,
+    pub(crate) whole: usize,
+    /// The bytes at its end that nobody may touch.
+    pub(crate) forbidden: usize,
+    /// It is a guarded one, and this is the ordinary block that is parked for it; else null.
+    pub(crate) parked: *mut u8,
+}
+
+/// What is known of a span. The arena's lock is held, so its metadata is that of this span.
+pub(crate) fn span(index: usize) -> Span {
+    // SAFETY: as above.
+    unsafe {
+        let tail = span::tail(index).read();
+        let whole = (*slice(index)).length() * arena::SLICE;
+        let (block, usable) = span::extent(index);
+        Span {
+            lead: block - arena::address_of(index),
+            asked: span::asked(index).read().min(usable),
+            whole,
+            forbidden: if tail == 0 { 0 } else { arena::SLICE.min(whole) },
+            parked: (*span::record(index)).parked,
+        }
+    }
+}
+
+/// Every block that some thread has cached, and the class. One heap is locked at a time.
+pub(crate) fn each_cached(mut visit: impl FnMut(usize, usize)) {
+    for heap in all() {
+        // SAFETY: H3; stacks are read under the lock.
+        unsafe {
+            if home::is_busy_here(heap) {
+                continue;
+            }
+            (*heap).lock.lock();
+            for class in 1..CLASSES {
+                let (magazine, state) = Heap::class(heap, class);
+                state.each(magazine, |block| visit(class, block));
+            }
+            (*heap).lock.unlock();
+        }
+    }
+}
+
+/// Blocks that are kept for sampled ones, and their bytes. (Those that are kept for guarded ones are told with their spans.)
+pub(crate) fn parked() -> (usize, usize) {
+    let (mut blocks, mut bytes) = (0, 0);
+    sampled::each(|_, _, parked| {
+        blocks += 1;
+        bytes += size_of_parked(parked);
+    });
+    (blocks, bytes)
+}
+
+/// Bytes of an ordinary block that is kept for another.
+pub(crate) fn size_of_parked(parked: *mut u8) -> usize {
+    let index = arena::index_of(parked as usize);
+    // SAFETY: the block is not free, so it lies in a slab, which has metadata. It may be freed meanwhile: then this is out of date.
+    unsafe { (*slice((*slice(index)).first as usize)).block_size as usize }
+}

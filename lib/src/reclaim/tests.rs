@@ -1,0 +1,173 @@
+//! The survey against what the test itself knows of its blocks.
+
+use super::survey::{BUCKETS, Cause, Class, Survey, survey};
+use super::{purge_all, survey};
+use crate::heap::release::release;
+use crate::heap::statistics;
+use crate::heap::steal::steal_all;
+use crate::os::PAGE;
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+/// What a test compares. Other threads of the test program allocate nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Row {
+    live: u64,
+    cached: u64,
+    pinned: u64,
+    pinned_free_bytes: u64,
+    survivors: u64,
+    histogram: [u64; BUCKETS],
+}
+
+fn row(class: &Class) -> Row {
+    let Class { live, cached, pinned, pinned_free_bytes, survivors, histogram, .. } = *class;
+    Row { live, cached, pinned, pinned_free_bytes, survivors, histogram }
+}
+
+/// All that is said of blocks of a size, and the rest of the survey.
+fn look<R>(size: u64, tell: impl FnOnce(&Survey) -> R) -> (Row, R) {
+    let mut seen = None;
+    assert!(survey(|survey| {
+        let class = survey.classes.iter().find(|class| class.block_size == size).unwrap();
+        seen = Some((row(class), tell(survey)));
+    }));
+    seen.unwrap()
+}
+
+/// What is to be said of these live blocks.
+fn expected(blocks: &[usize], size: usize) -> Row {
+    let mut pages = BTreeMap::<usize, (u64, usize)>::new();
+    for &block in blocks {
+        for page in block / PAGE..=(block + size - 1) / PAGE {
+            let bytes = (block + size).min((page + 1) * PAGE) - block.max(page * PAGE);
+            let of_page = pages.entry(page).or_default();
+            *of_page = (of_page.0 + 1, of_page.1 + bytes);
+        }
+    }
+    let mut row = Row {
+        live: blocks.len() as u64,
+        cached: 0,
+        pinned: pages.len() as u64,
+        pinned_free_bytes: 0,
+        survivors: 0,
+        histogram: [0; BUCKETS],
+    };
+    for &(count, bytes) in pages.values() {
+        row.pinned_free_bytes += (PAGE - bytes) as u64;
+        row.survivors += count;
+        row.histogram[[0, 0, 1, 2, 2, 3, 3, 3, 3].get(count as usize).copied().unwrap_or(4)] += 1;
+    }
+    row
+}
+
+/// Run a test again in a process of its own, where no other test has left anything. False: this is that process.
+fn in_a_process(test: &str) -> bool {
+    const MARK: &str = "SURVEY_ALONE";
+    if std::env::var_os(MARK).is_some() {
+        return false;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let test = std::format!("reclaim::tests::{test}");
+    let output = command.args(["--exact", &test, "--nocapture"]).env(MARK, "1").output().unwrap();
+    let told = std::string::String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}\n{:?}", output.stderr.escape_ascii());
+    true
+}
+
+fn allocate(size: usize) -> usize {
+    // SAFETY: no preconditions.
+    unsafe { crate::heap::allocate::allocate(size) as usize }
+}
+
+fn free(block: usize) {
+    // SAFETY: tests free what they have allocated, once.
+    unsafe { release(block as *mut u8) }
+}
+
+/// Sizes below a page, above one, and above a slice.
+const SIZES: [usize; 5] = [48, 704, 3072, 7168, 114_688];
+
+#[test]
+fn survivors_and_caches_are_told_exactly() {
+    if in_a_process("survivors_and_caches_are_told_exactly") {
+        return;
+    }
+    for size in SIZES {
+        steal_all();
+        let blocks: Vec<usize> = (0..(3 << 20) / size).map(|_| allocate(size)).collect();
+        let (kept, freed): (Vec<usize>, Vec<usize>) = blocks.iter().partition(|&&block| block / 16 * 7919 % 29 < 3);
+        steal_all();
+        assert_eq!(look(size as u64, |_| ()).0.live, blocks.len() as u64, "{size}");
+        // The last few stay in the cache.
+        freed.iter().for_each(|&block| free(block));
+        let (row, bytes) = look(size as u64, |survey| survey.cached);
+        assert!(
+            row.live == kept.len() as u64 && row.cached > 0 && bytes >= row.cached * size as u64,
+            "{size}: {row:?}"
+        );
+        steal_all();
+        let tails = |survey: &Survey| survey.kept_by(Cause::Tails);
+        let (row, tails) = look(size as u64, tails);
+        let expected = expected(&kept, size);
+        // Where a slab ends in the middle of a page, the rest is not free but nobody's.
+        let told = Row { pinned_free_bytes: expected.pinned_free_bytes, ..row };
+        assert_eq!(told, expected, "{size}");
+        let difference = expected.pinned_free_bytes - row.pinned_free_bytes;
+        assert!(difference <= tails, "{size}: {difference} {tails}");
+        kept.into_iter().for_each(free);
+    }
+}
+
+/// Bytes of slabs are live, free for some cause, given back, or were never there.
+#[test]
+fn every_byte_of_a_slab_is_told_once() {
+    if in_a_process("every_byte_of_a_slab_is_told_once") {
+        return;
+    }
+    let mut blocks: Vec<usize> = (0..20_000).map(|i| allocate(SIZES[i % 4])).collect();
+    let in_slabs = |survey: &Survey| {
+        let outside = survey.kept_by(Cause::Runs) + survey.kept_by(Cause::Slack) + survey.kept_by(Cause::Ineligible);
+        survey.live + survey.free_in_memory() - outside + survey.returned + survey.untouched
+    };
+    let check = |step: &str| {
+        survey::survey(|survey| {
+            assert_eq!(in_slabs(survey) % (64 << 10), 0, "{step}");
+            let live: u64 = survey.classes.iter().map(|class| class.live * class.block_size).sum();
+            let counted = statistics::totals();
+            let spans = statistics::spans();
+            let bytes = |totals: statistics::Totals| totals.allocated_bytes - totals.freed_bytes;
+            assert_eq!(survey.live, live, "{step}");
+            assert_eq!(survey.live, bytes(counted) - bytes(spans), "{step}");
+            assert!(survey.units.windows(2).all(|pair| pair[0] >= pair[1]), "{step}: {:?}", survey.units);
+        });
+    };
+    check("full");
+    let freed: Vec<usize> = blocks.extract_if(.., |block| *block / 16 * 7919 % 31 != 0).collect();
+    freed.into_iter().for_each(free);
+    check("with caches");
+    steal_all();
+    check("without");
+
+    // What is free is given back; the survey tells the same pages.
+    let before = look(704, |survey| (survey.units[0] + survey.untouched, survey.returned)).1;
+    let report = purge_all(true, false).expect("nobody else purges");
+    survey::survey(|survey| {
+        let young = survey.kept_by(Cause::Young) + survey.kept_by(Cause::Kept);
+        assert_eq!((young, survey.kept_by(Cause::Cached)), (0, 0));
+        assert!(survey.returned >= before.1 + report.hole_bytes as u64 && report.hole_bytes > 1 << 20, "{report:?}");
+        // Wholly free slabs have left. In huge pages, what was never touched goes, too.
+        assert!(survey.units[0] == survey.returned && before.0 >= survey.returned, "{before:?}");
+        assert!(survey.returned_blocks * 48 < survey.returned + (survey.returned / 48) && survey.returned_blocks > 0);
+    });
+    check("given back");
+    blocks.into_iter().for_each(free);
+    steal_all();
+}
+
+#[test]
+fn causes_have_a_name_each() {
+    for (place, (cause, name, _)) in Cause::ALL.iter().enumerate() {
+        assert_eq!(*cause as usize, place, "{name}");
+    }
+}
