@@ -1,7 +1,10 @@
 //! The crate as the global allocator of a program: this one.
 
 use mimalloc_pprof::options::{self, Opt};
-use mimalloc_pprof::{MiMalloc, expand, good_size, recalloc, rezalloc, stats, usable_size};
+use mimalloc_pprof::{
+    MiMalloc, PurgeFlags, PurgeStatus, expand, good_size, on_thread_idle, park_while_idle, purge_all, purge_all_ex,
+    purge_holes_report_to, purge_holes_stats, recalloc, rezalloc, stats, usable_size,
+};
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, realloc};
 use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
@@ -308,6 +311,44 @@ fn sizes_and_zeroed_growth() {
         assert!(recalloc(block, usize::MAX / 2, 3).is_null());
         dealloc(block, Layout::from_size_align(2_000_000, 1).unwrap());
     }
+}
+
+/// What is free comes back, from this thread's caches too, and what is not stays.
+#[test]
+fn memory_is_returned() {
+    let mut random = Random(5);
+    let mut blocks: Vec<Block> =
+        (0..60_000).map(|i| Block::new(Layout::from_size_align(600, 8).unwrap(), i as u8, false)).collect();
+    blocks.retain(|_| random.below(20) == 0);
+    let (status, report) = purge_all_ex(PurgeFlags::FORCE_RECLAIM, 60_000);
+    assert!(status == PurgeStatus::Ok && report.complete && report.reclaimed && !report.gated, "{report:?}");
+    let holes = purge_holes_stats();
+    // Other tests use memory again, and the allocator gives some back by itself.
+    assert!(
+        holes.purged_bytes_total >= report.hole_bytes && holes.purged_bytes_total > 10 << 20,
+        "{holes:?} {report:?}"
+    );
+    assert!(holes.discard_calls > 0 && holes.blocks_visited > 60_000 && holes.full_sweeps > 0, "{holes:?}");
+    blocks.iter().for_each(|block| block.check(600));
+    let zeroed: Vec<Block> =
+        (0..60_000).map(|i| Block::new(Layout::from_size_align(600, 8).unwrap(), i as u8, true)).collect();
+    assert!(purge_holes_stats().reuse_calls > 0);
+    blocks.iter().chain(&zeroed).for_each(|block| block.check(600));
+    drop((blocks, zeroed));
+
+    on_thread_idle();
+    drop(park_while_idle());
+    assert!(purge_all(false).theaps_pending == 0);
+    mimalloc_pprof::collect(true);
+    let mut text = String::new();
+    purge_holes_report_to(&mut text).unwrap();
+    assert!(text.contains("free and in memory: ") && text.contains("block size") && text.contains("holes: "), "{text}");
+    let memory = stats::get().unwrap();
+    assert!(
+        memory.purged.total > 10 << 20 && memory.purge_calls.total > 0 && memory.pages_retire.total > 0,
+        "{memory:?}"
+    );
+    assert!(memory.reserved.current >= memory.committed.current && memory.committed.total > memory.committed.current);
 }
 
 #[test]

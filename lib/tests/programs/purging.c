@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,6 +43,23 @@ static int all_zero(const void *p, size_t n) {
     return n == 0;
 }
 
+/* The report goes where it should, and who reads it may allocate and report, too. */
+static char text[60000];
+static int nested;
+static void keep(const char *msg, void *arg) {
+    strncat(text, msg, sizeof text - strlen(text) - 1);
+    mi_free(mi_malloc(3000));
+    if (!nested++) mi_purge_holes_report(), mi_purge_all(true);
+}
+static void report_is_read(void) {
+    text[0] = 0, nested = 0;
+    mi_register_output(keep, NULL);
+    mi_purge_holes_report();
+    mi_register_output(NULL, NULL);
+    const char *lines[] = {"slabs: ", "caches: ", "free runs: ", "free and in memory: ", "4 KiB: ", "64 KiB: ", "pages of slabs that live blocks keep: ", "block size", "holes: ", "sweeps: "};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) CHECK(strstr(text, lines[i]));
+}
+
 /* Every function, in whatever state the process and the thread are. */
 static void everything(void) {
     mi_purge_all_report_t report;
@@ -53,7 +71,7 @@ static void everything(void) {
     CHECK(mi_purge_all_ex(0, LONG, &report) == MI_PURGE_ALL_OK && report.complete == 1 && report.reclaimed == 0);
     CHECK(mi_purge_all_ex((mi_purge_flags_t)0xfff0, LONG, &report) == MI_PURGE_ALL_OK && report.reclaimed == 0);
     CHECK(mi_purge_all_ex(MI_PURGE_FORCE, LONG, NULL) == MI_PURGE_ALL_OK);
-    mi_purge_all(true), mi_purge_all(false);
+    mi_purge_all(true), mi_purge_all(false), report_is_read();
     mi_on_thread_idle(), mi_on_thread_idle();
     mi_on_thread_idle_end();
     mi_on_thread_idle_start(), mi_on_thread_idle_start(), mi_on_thread_idle();
@@ -191,6 +209,75 @@ static void in_signal_handlers(void) {
     CHECK(results != 0 && results < 8);
 }
 
+static size_t resident(void) {
+    size_t rss = 0;
+    mi_process_info(NULL, NULL, NULL, &rss, NULL, NULL, NULL, NULL);
+    return rss;
+}
+
+/* What is free between blocks that stay comes back, and can be used again. */
+#define MANY 120000
+static void holes(void) {
+    static unsigned char *p[MANY];
+    mi_purge_all_ex(MI_PURGE_FORCE, LONG, NULL);
+    size_t before = resident(), freed = 0;
+    for (int i = 0; i < MANY; i++) memset(p[i] = malloc(600), i % 251, 600);
+    size_t full = resident();
+    for (int i = 0; i < MANY; i++)
+        if (i * 7919u % 1000 >= 40) free(p[i]), p[i] = NULL, freed += 600;
+    mi_purge_all_report_t report;
+    CHECK(mi_purge_all_ex(MI_PURGE_FORCE, LONG, &report) == MI_PURGE_ALL_OK);
+    size_t after = resident();
+    mi_purge_holes_stats_t stats, later;
+    mi_purge_holes_stats_get(&stats);
+    if (mi_option_get(mi_option_purge_holes)) {
+        CHECK(full - before > 55u << 20 && full > after && (full - after) * 10 > freed * 6);
+        CHECK(stats.purged_bytes > 20u << 20 && stats.purged_blocks > stats.purged_bytes / 624);
+        CHECK(stats.blocks_visited > MANY && stats.discard_calls > 0);
+        if (mi_option_get(mi_option_purge_delay) < 0) CHECK(report.hole_bytes + report.arena_bytes > full - after - (8 << 20));
+    } else {
+        CHECK(stats.purged_bytes == 0 && stats.purged_blocks == 0 && report.hole_bytes == 0);
+    }
+    for (int i = 0; i < MANY; i++) {
+        if (p[i]) CHECK(p[i][0] == i % 251 && p[i][599] == i % 251);
+        else p[i] = calloc(1, 600), CHECK(all_zero(p[i], 600)), memset(p[i], i % 251, 600);
+    }
+    mi_purge_holes_stats_get(&later);
+    if (stats.purged_bytes) CHECK(later.purged_bytes < stats.purged_bytes && later.reuse_calls > stats.reuse_calls);
+    for (int i = 0; i < MANY; i++) CHECK(p[i][0] == i % 251 && p[i][599] == i % 251), free(p[i]);
+    if (mi_option_get(mi_option_purge_delay) < 0) CHECK(malloc_trim(0) == 1 && malloc_trim(0) == 0);
+    else malloc_trim(0);
+    CHECK(resident() < full - (30u << 20));
+}
+
+/* Pages that the program has handed over are left alone. */
+static void handed_over(void) {
+    size_t size = 8 << 20;
+    char *memory = mmap(NULL, size + 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    mi_arena_id_t id;
+    CHECK(mi_manage_os_memory_ex(memory, size + 65536, true, false, true, -1, true, &id));
+    size_t usable;
+    char *start = mi_arena_area(id, &usable);
+    memset(start, 1, usable);
+    mi_heap_t *heap = mi_heap_new_in_arena(id);
+    static void *p[5000];
+    for (int i = 0; i < 5000; i++) CHECK(p[i] = mi_heap_malloc(heap, 600)), memset(p[i], 1, 600);
+    mi_purge_holes_stats_t stats;
+    mi_purge_holes_stats_get(&stats);
+    CHECK(stats.ineligible_pages >= 5000 * 600 / 65536 && stats.ineligible_bytes >= 5000 * 600);
+    for (int i = 0; i < 5000; i++)
+        if (i % 40) mi_free(p[i]);
+    mi_heap_collect(heap, true), mi_purge_all_ex(MI_PURGE_FORCE | MI_PURGE_RECLAIM, LONG, NULL);
+    static unsigned char there[4096];
+    CHECK(mincore(start, usable, there) == 0);
+    size_t pages = 0;
+    for (size_t i = 0; i < usable / 4096; i++) pages += there[i] & 1;
+    CHECK(pages == usable / 4096);
+    mi_purge_holes_stats_get(&stats);
+    CHECK(stats.ineligible_free_bytes >= 4800 * 600);
+    mi_heap_destroy(heap);
+}
+
 int main(void) {
     everything(); /* before anything was allocated by this program */
     run(without_a_heap), everything();
@@ -201,7 +288,7 @@ int main(void) {
     for (int i = 0; i < 10000; i++) mi_free(mi_heap_malloc(heap, 100 + i));
     mi_heap_collect(heap, true), mi_heap_collect(heap, false), mi_theap_collect(mi_heap_theap(heap), true), everything();
     CHECK(kept[0] == 7 && kept[4999] == 7);
-    forked(), busy(), forked_inside(), in_signal_handlers();
+    holes(), forked(), busy(), forked_inside(), in_signal_handlers(), handed_over();
     mi_scavenger_stop(), mi_scavenger_stop();
     CHECK(!mi_on_thread_idle_start());
     mi_on_thread_idle_end();

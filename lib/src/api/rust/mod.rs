@@ -12,5 +12,6 @@ pub mod stats;
 pub use blocks::{collect, expand, good_size, recalloc, rezalloc, usable_size};
 pub use purging::{
     IdlePark, PURGE_ALL_DEFAULT_WAIT_MS, PurgeAllReport, PurgeFlags, PurgeHolesStats, PurgeStatus, on_thread_idle,
-    park_while_idle, purge_all, purge_all_ex, purge_holes_stats, scavenger_stop,
+    park_while_idle, purge_all, purge_all_ex, purge_holes_report, purge_holes_report_to, purge_holes_stats,
+    scavenger_stop,
 };

@@ -1,6 +1,8 @@
 //! Returning memory to the operating system at a moment that the program knows to be a good one.
 
+use super::stats;
 use crate::api::c;
+use core::fmt::{self, Write};
 use core::marker::PhantomData;
 
 pub use crate::api::c::{HolesStats as PurgeHolesStats, PurgeReport as PurgeAllReport};
@@ -118,7 +120,8 @@ pub fn scavenger_stop() {
     c::scavenger_stop();
 }
 
-/// What was returned from inside slabs that also have live blocks, and what of it is still away.
+/// What was returned from inside slabs that also have live blocks, and what of it is still away. Looks at the whole heap, as
+/// [`purge_holes_report`] does.
 ///
 /// ```
 /// let holes = mimalloc_pprof::purge_holes_stats();
@@ -129,4 +132,27 @@ pub fn purge_holes_stats() -> PurgeHolesStats {
     // SAFETY: the statistics can be written.
     unsafe { c::purge_holes_stats_get(&raw mut stats) };
     stats
+}
+
+/// Write why free memory is not returned to where [`stats::print`](crate::stats::print) writes: what keeps how much of it, and which sizes
+/// of blocks have how many survivors on how many pages. Looks at the whole heap, which takes some milliseconds for each 100 MB, and
+/// changes nothing.
+pub fn purge_holes_report() {
+    c::purge_holes_report();
+}
+
+/// What [`purge_holes_report`] writes. The process ends if `out` panics.
+///
+/// ```
+/// # #[global_allocator] static GLOBAL: mimalloc_pprof::MiMalloc = mimalloc_pprof::MiMalloc;
+/// let mut text = String::new();
+/// mimalloc_pprof::purge_holes_report_to(&mut text).unwrap();
+/// assert!(text.contains("free and in memory"));
+/// ```
+///
+/// # Errors
+/// Those of `out`.
+pub fn purge_holes_report_to(out: &mut dyn Write) -> fmt::Result {
+    // SAFETY: whatever is told gets a function and its argument, and no longer than the call takes.
+    stats::told(out, |function, sink| unsafe { c::purge_holes_report_out(function, sink) })
 }

@@ -97,10 +97,14 @@ pub fn print() {
 /// # Errors
 /// Those of `out`.
 pub fn write_to(out: &mut dyn Write) -> fmt::Result {
+    // SAFETY: the function is called with the argument until the call returns.
+    told(out, |function, sink| unsafe { c::print_out(function, sink) })
+}
+
+/// Have something told to a writer: by a function and its argument, which are valid until `tell` returns.
+pub(super) fn told(out: &mut dyn Write, tell: impl FnOnce(Option<OutputFn>, *mut c_void)) -> fmt::Result {
     let mut sink = Sink { out, result: Ok(()) };
-    let pass_on: OutputFn = pass_on;
-    // SAFETY: the sink lives until the call returns, and gets nothing after that.
-    unsafe { c::print_out(Some(pass_on), (&raw mut sink).cast()) };
+    tell(Some(pass_on), (&raw mut sink).cast());
     sink.result
 }
 
