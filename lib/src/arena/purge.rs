@@ -50,7 +50,7 @@ pub(crate) fn begin_purge(region: usize, forced: bool, least: usize, mut taken: 
             unlink(index, length);
             let slices = length.min(MOST);
             if slices < length {
-                let rest = residence.split_off(length - slices);
+                let rest = residence.split_off(length, length - slices);
                 (*slice(index + slices)).pool = pool_of(index);
                 spans::release(index + slices, length - slices, rest);
             }
@@ -100,9 +100,9 @@ pub(crate) fn begin_purge_of_untouched(region: usize, mut taken: impl FnMut(Purg
             let (behind, mut left) = (run + (*slice(run)).length(), (*slice(run)).residence());
             let next = behind.min(end);
             unlink(run, behind - run);
-            let of_piece = left.split_off(next - at);
+            let of_piece = left.split_off(behind - run, next - at);
             if next < behind {
-                let of_rear = left.split_off(behind - next);
+                let of_rear = left.split_off(at - run + behind - next, behind - next);
                 (*slice(next)).pool = pool_of(run);
                 spans::release(next, behind - next, of_rear);
             }
@@ -135,7 +135,8 @@ pub(crate) fn end_purge(piece: Purged, done: bool, lazily: bool) -> usize {
     }
     LOCK.lock();
     // What was absent because it was never used has not been given back.
-    let returned = Residence { clean: !lazily, returned: before.returned + gained as u32, ..all };
+    let returned = (before.returned + gained as u32).min(all.returned);
+    let returned = Residence { clean: !lazily, returned, ..all };
     // SAFETY: the lock is held; the piece is a run of its own.
     unsafe { free_locked(piece.index, if done { returned } else { before }) };
     LOCK.unlock();

@@ -4,7 +4,7 @@
 //! all the time; the sweeper clears the flag first, in one locked step, and then takes the lock that guards what it looks at. So
 //! whatever came back under that lock before is seen now, and all that comes back later finds the flag cleared.
 
-use super::layout::INDICES;
+use super::layout::{FIRST, INDICES};
 use super::window::end_of_mapped;
 use super::{SLICES, alias};
 use core::sync::atomic::{AtomicU8, Ordering::*};
@@ -45,7 +45,7 @@ pub(super) fn has(region: usize, flags: u8) -> bool {
 /// Everything is to be looked at.
 pub(crate) fn touch_all() {
     let outside = alias::indices();
-    let regions = (0..end_of_mapped().div_ceil(REGION)).chain(outside.start / REGION..outside.end.div_ceil(REGION));
+    let regions = (FIRST / REGION..end_of_mapped().div_ceil(REGION)).chain(outside.start / REGION..outside.end.div_ceil(REGION));
     regions.for_each(|region| mark(region, TOUCHED));
 }
 

@@ -127,7 +127,7 @@ pub(crate) struct Residence {
     pub(crate) clean: bool,
     /// Pages that are known not to be.
     pub(crate) absent: u32,
-    /// Of these, pages that were given back to the kernel.
+    /// Pages that were given back to the kernel, more or less.
     pub(crate) returned: u32,
     /// It has been free since the last sweep.
     pub(crate) aged: bool,
@@ -152,11 +152,15 @@ impl Residence {
         Residence { clean: self.absent as usize == slices * PAGES, ..self }
     }
 
-    /// Take as much as `slices` slices can have.
-    pub(super) fn split_off(&mut self, slices: usize) -> Residence {
-        let most = (slices * PAGES) as u32;
-        let part = Residence { absent: self.absent.min(most), returned: self.returned.min(most), ..*self };
-        self.absent -= part.absent;
+    /// What is known of `slices` slices out of `all` that this is of; what is left is known of the others.
+    ///
+    /// Where in a run the absent pages are is not known, but where it is clean. So each part has those that it must have: a part that was
+    /// taken to be absent and is not would never be given back. How many were given back is shared out, and all of it.
+    pub(super) fn split_off(&mut self, all: usize, slices: usize) -> Residence {
+        let (most, others) = ((slices * PAGES) as u32, ((all - slices) * PAGES) as u32);
+        let part =
+            Residence { absent: self.absent.saturating_sub(others), returned: self.returned.min(most), ..*self };
+        self.absent = self.absent.saturating_sub(most);
         self.returned -= part.returned;
         part
     }

@@ -172,11 +172,11 @@ unsafe fn extend_locked(run: usize, slices: usize) -> bool {
             if at > wanted {
                 (*slice(wanted)).pool = pool;
                 let rest = if residence.clean {
-                    let taken = residence.split_off(n - (at - wanted));
+                    let taken = residence.split_off(n, n - (at - wanted));
                     counts::note_reuse(taken.returned as usize);
                     residence
                 } else {
-                    let rest = residence.split_off(at - wanted);
+                    let rest = residence.split_off(n, at - wanted);
                     counts::note_reuse(residence.returned as usize);
                     rest
                 };
@@ -209,10 +209,11 @@ unsafe fn cut(run: usize, slices: usize, alignment: usize) -> usize {
         unlink(run, length);
         let front = slices_to_alignment(run, alignment);
         let rear = length - front - slices;
-        // Where in a run the absent pages are is not known, but where it is clean. What is said to have been given back is rather too
-        // little than too much.
-        let taken = left.clean.then(|| left.split_off(slices).returned);
-        let (of_front, of_rear) = (left.split_off(front), left.split_off(rear));
+        // What is said to have been given back of the part that is taken is rather too little than too much.
+        let taken = left.clean.then(|| left.split_off(length, slices).returned);
+        let rest = if left.clean { front + rear } else { length };
+        let of_front = left.split_off(rest, front);
+        let of_rear = left.split_off(rest - front, rear);
         counts::note_reuse((taken.unwrap_or(0) + left.returned) as usize);
         // Later heads first: the store that shortens the first one makes them visible to a walk.
         if rear > 0 {

@@ -179,8 +179,14 @@ pub(super) unsafe fn residence(index: usize) -> Residence {
         let slab = &*slice(index);
         let slices = slab.length();
         let used = (slab.fresh as usize * slab.block_size as usize).div_ceil(os::PAGE).min(slices * PAGES);
-        let returned: u32 = (index..index + slices).map(|member| (*slice(member)).returned.count_ones()).sum();
-        let absent = returned + (slices * PAGES - used) as u32;
+        let (mut returned, mut absent) = (0, 0);
+        for (number, member) in (index..index + slices).enumerate() {
+            let given_back = (*slice(member)).returned;
+            // A page may be both.
+            let untouched = u16::MAX.checked_shl(used.saturating_sub(number * PAGES) as u32).unwrap_or(0);
+            returned += given_back.count_ones();
+            absent += (given_back | untouched).count_ones();
+        }
         let residence = Residence { absent, returned, ..Residence::UNKNOWN };
         if holes::reads_zero() { residence.settled(slices) } else { residence }
     }
