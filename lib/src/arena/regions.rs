@@ -45,7 +45,8 @@ pub(super) fn has(region: usize, flags: u8) -> bool {
 /// Everything is to be looked at.
 pub(crate) fn touch_all() {
     let outside = alias::indices();
-    let regions = (FIRST / REGION..end_of_mapped().div_ceil(REGION)).chain(outside.start / REGION..outside.end.div_ceil(REGION));
+    let regions =
+        (FIRST / REGION..end_of_mapped().div_ceil(REGION)).chain(outside.start / REGION..outside.end.div_ceil(REGION));
     regions.for_each(|region| mark(region, TOUCHED));
 }
 

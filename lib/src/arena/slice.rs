@@ -158,8 +158,7 @@ impl Residence {
     /// taken to be absent and is not would never be given back. How many were given back is shared out, and all of it.
     pub(super) fn split_off(&mut self, all: usize, slices: usize) -> Residence {
         let (most, others) = ((slices * PAGES) as u32, ((all - slices) * PAGES) as u32);
-        let part =
-            Residence { absent: self.absent.saturating_sub(others), returned: self.returned.min(most), ..*self };
+        let part = Residence { absent: self.absent.saturating_sub(others), returned: self.returned.min(most), ..*self };
         self.absent = self.absent.saturating_sub(most);
         self.returned -= part.returned;
         part

@@ -36,6 +36,8 @@ const STARTING: u32 = 1;
 const RUNNING: u32 = 2;
 /// Not to be made again in this process.
 const STOPPED: u32 = 3;
+/// The last thread with a heap waits for it.
+const ENDING: u32 = 4;
 
 /// What it is woken for.
 static CALL: AtomicU32 = AtomicU32::new(WAIT);
@@ -88,8 +90,18 @@ pub(super) fn threads_changed() {
                 start();
             }
         }
-        RUNNING if heap::threads(1) == 0 => end(),
+        RUNNING if heap::threads(1) == 0 => retire(),
         _ => {}
+    }
+}
+
+/// The last thread with a heap ends, and waits for it. The last thread of all runs the program's exit handlers: it has not the stack for
+/// that.
+#[cold]
+fn retire() {
+    if STATE.compare_exchange(RUNNING, ENDING, AcqRel, Relaxed).is_ok() && end() {
+        let _ = STATE.compare_exchange(ENDING, NONE, AcqRel, Relaxed);
+        threads_changed(); // somebody has come meanwhile, perhaps
     }
 }
 
@@ -108,7 +120,6 @@ pub(super) fn start() -> bool {
             THREAD.store(thread, Relaxed);
             if STATE.compare_exchange(STARTING, RUNNING, AcqRel, Relaxed).is_err() {
                 end(); // it was stopped before it was there
-                os::join_thread(thread);
             }
         }
         None => {
@@ -120,27 +131,28 @@ pub(super) fn start() -> bool {
     is_running()
 }
 
-fn end() {
+/// Have it end, and wait for that, for a while. False: it has not yet.
+fn end() -> bool {
     CALL.store(END, Release);
     os::wake_all(&CALL);
+    let until = os::now() + PATIENCE;
+    while ENDED.load(Acquire) == 0 {
+        let now = os::now();
+        if now >= until {
+            return false;
+        }
+        os::wait_on(&ENDED, 0, Some(until - now));
+    }
+    os::join_thread(THREAD.load(Relaxed));
+    true
 }
 
 /// End it and wait for that, for a while. For good: it is not made again in this process.
 pub(super) fn stop() {
     let before = STATE.swap(STOPPED, AcqRel);
-    if before != RUNNING || ID.load(Relaxed) == os::thread_id() {
-        return; // there is none, or its end has ended the process
+    if before == RUNNING && ID.load(Relaxed) != os::thread_id() {
+        end();
     }
-    end();
-    let until = os::now() + PATIENCE;
-    while ENDED.load(Acquire) == 0 {
-        let now = os::now();
-        if now >= until {
-            return;
-        }
-        os::wait_on(&ENDED, 0, Some(until - now));
-    }
-    os::join_thread(THREAD.load(Relaxed));
 }
 
 /// In a forked child: there is none, and there may be one again.
@@ -166,6 +178,9 @@ extern "C" fn run(_: *mut u8) -> *mut u8 {
     while CALL.load(Acquire) != END {
         let start = os::thread_cpu_time();
         let found = round(quiet == QUIET_ROUNDS);
+        if heap::threads(1) == 0 {
+            break; // the last one has left while a heap was borrowed
+        }
         let computed = os::thread_cpu_time() - start;
         let least = delay().max(computed * REST);
         quiet = if matches!(found, Round::Quiet) { quiet + 1 } else { 0 };
@@ -201,7 +216,8 @@ fn sleep(time: Option<u64>) {
     let _ = CALL.compare_exchange(NOTICED, WAIT, AcqRel, Relaxed);
     SLEEPS.store(true, SeqCst);
     // What came back before that has told nobody.
-    if time.is_some() || regions::next(0, TOUCHED | WAITING).is_none() {
+    let is_wanted = || options::get(Name::PurgeDelay) >= 0 && regions::next(0, TOUCHED | WAITING).is_some();
+    if time.is_some() || !is_wanted() {
         os::wait_on(&CALL, WAIT, time);
     }
     SLEEPS.store(false, SeqCst);
@@ -211,7 +227,9 @@ fn sleep(time: Option<u64>) {
 /// Sleep for a time, or until the end.
 fn nap(time: u64) {
     let until = os::now() + time;
-    while CALL.load(Acquire) == WAIT {
+    while CALL.load(Acquire) != END {
+        // Who was to wake it from a longer sleep may come late.
+        let _ = CALL.compare_exchange(NOTICED, WAIT, AcqRel, Relaxed);
         let now = os::now();
         if now >= until {
             return;

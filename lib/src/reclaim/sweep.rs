@@ -24,6 +24,9 @@ const PIECES: usize = 512;
 const WORTH_SPLITTING: usize = 64;
 /// Regions between two that are punched which are not to become huge pages, either.
 const GAP: usize = 8;
+/// Ranges that the kernel refuses one after the other, until it is not asked for more. Some memory may be locked: that is to keep back
+/// no other. All of it may be: that is not to cost a call for each range.
+const REFUSALS: usize = 16;
 /// Bytes of a region.
 const REGION_BYTES: usize = REGION * SLICE;
 
@@ -65,8 +68,11 @@ pub(super) static SPLITS: AtomicU64 = AtomicU64::new(0);
 struct Batch {
     ranges: [Range; RANGES],
     count: usize,
-    /// By claim: ranges up to and with its last one.
-    ends: [u16; holes::CLAIMS],
+    /// By range: the kernel has not taken it.
+    refused: [bool; RANGES],
+    /// By claim: its first range and its last one.
+    claims: [(u16, u16); holes::CLAIMS],
+    /// Each with its range.
     pieces: [(Purged, u16); PIECES],
     piece_count: usize,
     /// Regions from here to there were punched.
@@ -80,7 +86,8 @@ unsafe impl Sync for Shared {}
 static BATCH: Shared = Shared(UnsafeCell::new(Batch {
     ranges: [Range { address: 0, length: 0 }; RANGES],
     count: 0,
-    ends: [0; holes::CLAIMS],
+    refused: [false; RANGES],
+    claims: [(0, 0); holes::CLAIMS],
     pieces: [(Purged { index: 0, slices: 0 }, 0); PIECES],
     piece_count: 0,
     punched: None,
@@ -136,8 +143,12 @@ fn sweep_region(sweeper: &Sweeper, batch: &mut Batch, region: usize, how: How, s
         }
         waits |= holes::claim(sweeper, index, how, |member, claimed| {
             pages += claimed.count_ones() as usize;
-            each_run(claimed, |start, end| batch.add(address_of(member) + start * PAGE, (end - start) * PAGE));
-            batch.ends[holes::claims(sweeper) - 1] = batch.count as u16;
+            let mut first = None;
+            each_run(claimed, |start, end| {
+                let range = batch.add(address_of(member) + start * PAGE, (end - start) * PAGE);
+                first = first.or(Some(range));
+            });
+            batch.claims[holes::claims(sweeper) - 1] = (first.unwrap_or(0) as u16, batch.count as u16 - 1);
         });
     }
     if is_huge && pages != 0 {
@@ -152,6 +163,22 @@ fn sweep_region(sweeper: &Sweeper, batch: &mut Batch, region: usize, how: How, s
     waits
 }
 
+/// Give ranges to the kernel, and note those that it refuses.
+fn discard(ranges: &[Range], lazily: bool, refused: &mut [bool]) {
+    refused.fill(false);
+    let (mut next, mut in_a_row) = (0, 0);
+    while next < ranges.len() {
+        let done = os::discard_ranges(&ranges[next..], lazily);
+        next += done;
+        if next < ranges.len() {
+            in_a_row = if done == 0 { in_a_row + 1 } else { 1 };
+            let end = if in_a_row == REFUSALS { ranges.len() } else { next + 1 };
+            refused[next..end].fill(true);
+            next = end;
+        }
+    }
+}
+
 impl Batch {
     fn has_room(&self, sweeper: &Sweeper) -> bool {
         self.count + OF_REGION <= RANGES
@@ -159,20 +186,22 @@ impl Batch {
             && self.piece_count + 2 * REGION <= PIECES
     }
 
-    fn add(&mut self, address: usize, length: usize) {
+    /// Number of the range that it is part of.
+    fn add(&mut self, address: usize, length: usize) -> usize {
         if let Some(last) = self.ranges[..self.count].last_mut()
             && last.address + last.length == address
         {
             last.length += length;
-            return;
+        } else {
+            self.ranges[self.count] = Range { address, length };
+            self.count += 1;
         }
-        self.ranges[self.count] = Range { address, length };
-        self.count += 1;
+        self.count - 1
     }
 
     fn add_piece(&mut self, piece: Purged) {
-        self.add(address_of(piece.index), piece.slices * SLICE);
-        self.pieces[self.piece_count] = (piece, self.count as u16);
+        let range = self.add(address_of(piece.index), piece.slices * SLICE);
+        self.pieces[self.piece_count] = (piece, range as u16);
         self.piece_count += 1;
     }
 
@@ -202,14 +231,16 @@ impl Batch {
         if lazily {
             holes::lazily();
         }
-        let done = os::discard_ranges(ranges, lazily);
-        if done < ranges.len() {
-            REFUSED.fetch_add((ranges.len() - done) as u64, Relaxed);
-        }
-        let ends = &self.ends;
-        swept.hole_bytes += holes::give_back(sweeper, 0, |claim| ends[claim] as usize <= done) * PAGE;
-        for &(piece, end) in &self.pieces[..self.piece_count] {
-            swept.arena_bytes += arena::end_purge(piece, end as usize <= done, lazily);
+        let refused = &mut self.refused[..self.count];
+        discard(ranges, lazily, refused);
+        REFUSED.fetch_add(refused.iter().filter(|&&refused| refused).count() as u64, Relaxed);
+        let is_done = |claim: usize| {
+            let (first, last) = self.claims[claim];
+            !self.refused[first as usize..=last as usize].contains(&true)
+        };
+        swept.hole_bytes += holes::give_back(sweeper, 0, is_done) * PAGE;
+        for &(piece, range) in &self.pieces[..self.piece_count] {
+            swept.arena_bytes += arena::end_purge(piece, !self.refused[range as usize], lazily);
         }
         (self.count, self.piece_count) = (0, 0);
     }
