@@ -29,7 +29,7 @@ static DECIDED: AtomicUsize = AtomicUsize::new(FIRST);
 
 /// Fresh memory is mapped from slice `start` to `end`: small pages, until [`grown`] says otherwise.
 pub(super) fn mapped(start: usize, end: usize) {
-    let regions = start.next_multiple_of(REGION) / REGION..end / REGION;
+    let regions = start.div_ceil(REGION)..end / REGION;
     if options::get(Name::AllowThp) == 2 {
         // Whether the kernel makes huge pages by itself is not known.
         regions.for_each(|region| regions::mark(region, regions::HUGE));
@@ -66,7 +66,7 @@ pub(super) fn grown(end: usize, slices: usize, mapped: usize) {
 pub(super) fn emptied(start: usize, end: usize) {
     let first = start.max(FIRST + (SMALL_PART >> SLICE_SHIFT)).next_multiple_of(REGION);
     let end = end.min(SLICES) & !(REGION - 1);
-    let offered = |region: usize| regions::has(region, regions::HUGE);
+    let offered = |region: usize| regions::has(region * REGION, regions::HUGE);
     if first < end && options::get(Name::AllowThp) == 1 && !(first / REGION..end / REGION).all(offered) {
         os::advise_huge(address_of(first), (end - first) * SLICE, true);
         (first / REGION..end / REGION).for_each(|region| regions::mark(region, regions::HUGE));

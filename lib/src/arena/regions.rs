@@ -37,11 +37,6 @@ pub(crate) fn mark(region: usize, flags: u8) {
     FLAGS[region].fetch_or(flags, Relaxed);
 }
 
-/// Whether a region has all of these flags.
-pub(super) fn has(region: usize, flags: u8) -> bool {
-    FLAGS[region].load(Relaxed) & flags == flags
-}
-
 /// Everything is to be looked at.
 pub(crate) fn touch_all() {
     let outside = alias::indices();

@@ -428,7 +428,7 @@ pub(super) unsafe fn repair(mut damaged: impl FnMut(*mut Heap)) {
     }
     // It may have cleared the flags of regions that it had not looked at yet.
     regions::touch_all();
-    for number in 0..CLAIMS {
+    for (number, word) in RECORDS.iter().enumerate() {
         let Some((index, (member, pages))) = record(number) else { continue };
         // SAFETY: one thread; a slab with a claim stays.
         unsafe {
@@ -438,7 +438,7 @@ pub(super) unsafe fn repair(mut damaged: impl FnMut(*mut Heap)) {
                 continue;
             }
             each_block(slice(index), index, member, pages, |word, bits| word | bits);
-            RECORDS[number].store(0, Relaxed);
+            word.store(0, Relaxed);
             damaged(home);
         }
     }
