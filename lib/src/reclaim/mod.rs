@@ -3,6 +3,7 @@
 //! The layer above calls what is here; none of it needs the calling thread to have a heap, and all of it may be called at any time by
 //! any thread, also in a signal handler and in a forked child (then some of it does nothing).
 
+mod allowance;
 mod debt;
 mod inline;
 mod report;

@@ -2,11 +2,12 @@
 //!
 //! It sweeps every [`purge_delay`](crate::options::Name::PurgeDelay) while there is something to be had, and sleeps without time-out when
 //! there is not and no thread has moved: an idle process stays asleep. What a thread has cached and not used between two sweeps goes
-//! back with the rest. The time it takes is bounded: it sleeps [nineteen times](REST) as long as its last sweep has computed.
+//! back with the rest. The time it takes is [bounded](Allowance): a twentieth of one processor, and a fifth of a second at once.
 //!
 //! It is a guest in the program: it handles no signal, it goes when no thread is left that has a heap (or it would be the last one,
 //! which keeps a process alive), it is ended when the process ends, and a forked child has none until it has a second thread.
 
+use super::allowance::Allowance;
 use super::{Effort, Swept, debt, sweep_if_alone};
 use crate::arena::regions::{self, TOUCHED, WAITING};
 use crate::heap::{self, steal};
@@ -14,8 +15,6 @@ use crate::options::{self, Name};
 use crate::os;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-/// Rests as many times as long as a sweep has computed: it takes a twentieth of one processor at most.
-const REST: u64 = 19;
 /// The longest rest while threads are at work but nothing is to be had, in nanoseconds.
 const LONGEST_REST: u64 = 3_200_000_000;
 /// Milliseconds between sweeps, at least and at most, and between two looks at the option while it says never.
@@ -174,7 +173,7 @@ enum Round {
 
 extern "C" fn run(_: *mut u8) -> *mut u8 {
     ID.store(os::thread_id(), Relaxed);
-    let (mut rest, mut quiet) = (0, 0);
+    let (mut rest, mut quiet, mut allowance) = (0, 0, Allowance::new(os::now()));
     while CALL.load(Acquire) != END {
         let start = os::thread_cpu_time();
         let found = round(quiet == QUIET_ROUNDS);
@@ -182,7 +181,7 @@ extern "C" fn run(_: *mut u8) -> *mut u8 {
             break; // the last one has left while a heap was borrowed
         }
         let computed = os::thread_cpu_time() - start;
-        let least = delay().max(computed * REST);
+        let least = delay().max(allowance.rest_after(computed, os::now()));
         quiet = if matches!(found, Round::Quiet) { quiet + 1 } else { 0 };
         rest = match found {
             Round::Busy => least,
