@@ -1,7 +1,7 @@
 //! Size classes, cached blocks, slabs, large spans; threads and their heaps; what a forked child repairs.
 //!
-//! Each block is in exactly one place: with the **program**, in an **alloc stack** or a **free stack** of some heap, or
-//! as a set **bit** of its slab. The ways between:
+//! Each block is in exactly one place: with the **program**, in an **alloc stack** or a **free stack** of some heap, as a set
+//! **bit** of its slab, or under a **claim** of who gives its page to the kernel. The ways between:
 //!
 //! | from → to | who | how |
 //! |---|---|---|
@@ -11,6 +11,7 @@
 //! | bit → alloc stack (refill) | owner | under its heap's lock, and that of its home's slabs |
 //! | alloc stack → bit (flush) | owner | under the lock of the slabs of the block's home |
 //! | either stack → bit (theft) | any thread | under the victim's lock and after a fence of the process, see [`steal`] |
+//! | bit → claim → bit (purge) | any thread | under the lock of the slabs; in between the kernel takes the pages, see [`holes`] |
 //!
 //! All this is about ordinary blocks. Heaps that the program makes itself are *zones*, with ways of their own: see [`zone`].
 //!
@@ -22,7 +23,7 @@
 //! * H3 Heaps are never unmapped; a heap whose thread has ended is reused, with its slabs, by the next thread.
 //! * H4 A section under a lock calls nothing but `mmap`, `madvise` and `futex`, allocates nothing, and leaves its truth
 //!   (bitmaps, stack pointers of classes other than `busy`, heads of runs) valid after each single store.
-//! * H5 Lock order: the registry of zones, one heap's lock at a time, one zone's slab lock, one other home's slab lock, the arena's.
+//! * H5 Lock order: the right to claim pages ([`holes`]), the theft lock, the registry of zones, one heap's lock at a time, one zone's slab lock, one other home's slab lock, the arena's.
 //!   `pthread_*` only with no lock held.
 
 pub(crate) mod allocate;
