@@ -82,7 +82,7 @@ pub(crate) fn purge_all(force: bool, metadata: bool) -> Option<PurgeReport> {
             hole_bytes: swept.hole_bytes,
             theaps_swept: stolen.heaps - stolen.refused,
             theaps_pending: stolen.refused,
-            complete: all && stolen.refused == 0,
+            complete: stolen.refused == 0,
             reclaimed: metadata,
             arenas_reclaimed: ranges,
             arena_reclaim_bytes: metadata_bytes,
