@@ -108,10 +108,20 @@ pub(crate) const fn largest_capacity(class: usize) -> usize {
 /// The most slots a stack can have.
 pub(crate) const LARGEST_CAPACITY: usize = 128;
 
-/// Slots of both stacks of all classes.
-pub(crate) const SLOTS: usize = {
-    let mut slots = 0;
-    let mut class = 1;
+/// Slots of both stacks of all classes as they are at first.
+pub(crate) const FIRST_SLOTS: usize = {
+    let (mut slots, mut class) = (0, 1);
+    while class < CLASSES {
+        assert!(first_capacity(class) <= largest_capacity(class));
+        slots += 2 * first_capacity(class);
+        class += 1;
+    }
+    slots
+};
+
+/// Slots of both stacks of all classes as they are at their largest.
+pub(crate) const LARGEST_SLOTS: usize = {
+    let (mut slots, mut class) = (0, 1);
     while class < CLASSES {
         slots += 2 * largest_capacity(class);
         class += 1;

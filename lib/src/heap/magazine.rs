@@ -137,8 +137,10 @@ impl Magazine {
 
 /// What only slow paths touch.
 pub(crate) struct ClassState {
-    /// The first of the two arrays; constant. The other follows.
+    /// The first of the two arrays; the other follows.
     first: usize,
+    /// The first of the two larger arrays that are used when these are too short; constant.
+    larger: usize,
     alloc_base: usize,
     free_base: usize,
     /// The real bottom of the alloc stack; [real_bottom, bottom) waits behind a due sample.
@@ -155,9 +157,11 @@ pub(crate) struct ClassState {
     freed: i64,
     /// Value of the global epoch under which `limit` was drawn.
     pub(crate) epoch: u32,
-    /// Slots in use of each array, at most `largest`; 0 where no free may come to the stack (see `secure`).
+    /// Slots in use of each array, at most `room`; 0 where no free may come to the stack (see `secure`).
     capacity: u32,
-    /// Slots of each array; constant.
+    /// Slots of each array.
+    room: u32,
+    /// Slots of each of the larger arrays; constant.
     largest: u32,
     /// Blocks to take at the next refill.
     batch: u32,
@@ -178,6 +182,7 @@ impl ClassState {
     #[allow(clippy::declare_interior_mutable_const, reason = "copied into each place")]
     pub(crate) const UNUSED: Self = ClassState {
         first: 0,
+        larger: 0,
         alloc_base: 0,
         free_base: 0,
         real_bottom: 0,
@@ -189,6 +194,7 @@ impl ClassState {
         freed: 0,
         epoch: 0,
         capacity: 0,
+        room: 0,
         largest: 0,
         batch: 0,
         fresh_end: AtomicUsize::new(0),
@@ -198,11 +204,17 @@ impl ClassState {
         guest: false,
     };
 
-    /// Two empty stacks of `class` in the `2 * largest_capacity(class)` slots from `first` on. Nothing counted yet.
-    pub(crate) fn initialise(&mut self, m: &Magazine, class: usize, first: usize, guest: bool) {
-        let free_base = first + largest_capacity(class) * SLOT;
+    /// Two empty stacks of `class` in the `2 * first_capacity(class)` slots from `first` on, and later in the
+    /// `2 * largest_capacity(class)` slots from `larger` on. Nothing counted yet.
+    ///
+    /// Most stacks stay short. The arrays of all of them lie together, so that a thread that uses many classes has a few pages of them in
+    /// memory (measured: 64 threads that use 64 classes: 10 MB less).
+    pub(crate) fn initialise(&mut self, m: &Magazine, class: usize, first: usize, larger: usize, guest: bool) {
+        let free_base = first + first_capacity(class) * SLOT;
         *self = ClassState {
             first,
+            larger,
+            room: first_capacity(class) as u32,
             capacity: first_capacity(class) as u32,
             largest: largest_capacity(class) as u32,
             batch: first_batch(class) as u32,
@@ -221,7 +233,7 @@ impl ClassState {
     /// Forget what is cached; counts stay.
     pub(crate) fn empty_both(&mut self, m: &Magazine) {
         self.alloc_base = self.first;
-        self.free_base = self.first + self.largest as usize * SLOT;
+        self.free_base = self.first + self.room as usize * SLOT;
         self.free_bottom = self.free_base;
         self.real_bottom = self.alloc_base;
         self.holds_fresh(0);
@@ -342,13 +354,32 @@ impl ClassState {
     /// The slots to fill of an empty alloc stack, from the far end down so that pops ascend in address order.
     ///
     /// More each time, and if blocks that were given back are wanted again, there is more room from now on.
-    pub(crate) fn slots(&mut self) -> core::ops::Range<usize> {
+    pub(crate) fn slots(&mut self, m: &Magazine) -> core::ops::Range<usize> {
         if core::mem::take(&mut self.flushed) {
-            self.capacity = (self.capacity * 2).min(self.largest);
+            self.make_larger(m);
         }
         let batch = self.batch.min(self.capacity);
         self.batch = batch * 2;
         self.alloc_base..self.alloc_base + batch as usize * SLOT
+    }
+
+    /// Twice as much room, up to the most. The alloc stack is empty, and the stacks are closed.
+    fn make_larger(&mut self, m: &Magazine) {
+        debug_assert!(self.is_empty(m));
+        self.capacity = (self.capacity * 2).min(self.largest);
+        if self.capacity <= self.room {
+            return;
+        }
+        let (frees, count) = self.cached_frees(m);
+        self.first = self.larger;
+        self.room = self.largest;
+        self.alloc_base = self.first;
+        self.free_base = self.first + self.room as usize * SLOT;
+        // SAFETY: the larger arrays are this class's, were not used so far, and have room for all.
+        unsafe { (self.free_base as *mut usize).copy_from_nonoverlapping(frees, count) };
+        self.free_bottom = self.free_base;
+        self.set_free_top(m, self.free_base + count * SLOT);
+        self.filled(m, 0);
     }
 
     /// Like [`slots`](Self::slots), but one slot only: no block is cached.
@@ -391,11 +422,11 @@ impl ClassState {
     /// If that happens again before a refill, this thread frees what others allocate: with more room it takes their locks less often
     /// (measured: 13.6 instead of 14.6 ns for a block that another thread frees).
     pub(crate) fn drained(&mut self, m: &Magazine, foreign: bool) {
+        self.filled(m, 0);
         if foreign && self.flushed {
-            self.capacity = (self.capacity * 2).min(self.largest);
+            self.make_larger(m);
         }
         self.flushed = true;
-        self.filled(m, 0);
     }
 
     /// The pop of a slow path: null when empty. The sampling limit does not stop it.

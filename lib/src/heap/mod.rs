@@ -56,7 +56,7 @@ pub(crate) mod tests;
 
 use crate::arena;
 use crate::os::{self, child, lock::Lock};
-use classes::{CLASSES, SLOTS, largest_capacity};
+use classes::{CLASSES, FIRST_SLOTS, LARGEST_SLOTS, first_capacity, largest_capacity};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
 use magazine::{ClassState, Magazine};
 use slab::SlabLists;
@@ -67,7 +67,7 @@ const THEFT: u32 = u32::MAX;
 
 /// Bytes behind each heap that the layer above may use while it samples for the heap's thread.
 pub(crate) const SCRATCH: usize = 8 * 1024;
-const SCRATCH_OFFSET: usize = (size_of::<Heap>() + SLOTS * 8).next_multiple_of(64);
+const SCRATCH_OFFSET: usize = (size_of::<Heap>() + (FIRST_SLOTS + LARGEST_SLOTS) * 8).next_multiple_of(64);
 
 /// What a thread allocates from.
 #[repr(C, align(64))]
@@ -301,10 +301,12 @@ fn create(guest: bool) -> *mut Heap {
             zone::be_ordinary(heap);
         }
         let mut slots = heap as usize + size_of::<Heap>();
+        let mut larger = slots + FIRST_SLOTS * 8;
         for class in 1..CLASSES {
             let (magazine, state) = Heap::class(heap, class);
-            state.initialise(magazine, class, slots, guest);
-            slots += largest_capacity(class) * 2 * 8;
+            state.initialise(magazine, class, slots, larger, guest);
+            slots += first_capacity(class) * 2 * 8;
+            larger += largest_capacity(class) * 2 * 8;
         }
         guarded::adopt(heap);
         secure::adopt(heap);

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::*;
 /// Fill the empty alloc stack of a class from the slabs of the heap's home. It stays empty when there is no memory. Lock held.
 pub(super) unsafe fn refill(heap: *mut Heap, class: usize, magazine: &Magazine, state: &mut ClassState) {
     debug_assert!(state.is_empty(magazine));
-    let slots = if secure::checks_frees() { state.one_slot() } else { state.slots() };
+    let slots = if secure::checks_frees() { state.one_slot() } else { state.slots(magazine) };
     let (mut slot, mut fresh) = (slots.end, 0);
     // SAFETY: the heap's lock is held, and then its home's slabs are locked.
     unsafe {

@@ -9,7 +9,7 @@
 //!
 //! Where the kernel refuses the fence, claims are dropped and only free stacks are stolen.
 
-use super::classes::{CLASSES, SLOTS};
+use super::classes::{CLASSES, LARGEST_SLOTS};
 use super::{Heap, THEFT, all, home, interval, misuse, refill, slab, thread};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering::*};
@@ -170,7 +170,7 @@ pub(super) fn at_rest() -> AtRest {
 
 fn loot() -> Option<*mut usize> {
     if LOOT.load(Relaxed).is_null() {
-        LOOT.store(os::map((SLOTS * 8).next_multiple_of(os::PAGE)).cast(), Relaxed);
+        LOOT.store(os::map((LARGEST_SLOTS * 8).next_multiple_of(os::PAGE)).cast(), Relaxed);
     }
     let loot = LOOT.load(Relaxed);
     (!loot.is_null()).then_some(loot)
