@@ -44,6 +44,11 @@ fn blocks() {
 }
 
 #[test]
+fn what_is_said_of_returned_memory() {
+    with_both("purging_truths.c", &[], succeed, "");
+}
+
+#[test]
 fn arenas() {
     let reserving = |command: &mut Command| succeed(command.env("MIMALLOC_RESERVE_OS_MEMORY", "40MiB"));
     with_both("api_arenas.c", &["-pthread"], reserving, "");

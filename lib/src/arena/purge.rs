@@ -76,7 +76,7 @@ pub(crate) fn begin_purge_of_untouched(region: usize, mut taken: impl FnMut(Purg
     unsafe {
         while at < end && spans::is_used(at) && super::is_ours(at) {
             let run = match (*slice(at)).run() {
-                Some((_, length)) if (*slice(at)).kind() != Kind::Free || !(*slice(at)).clean => {
+                Some((_, length)) if (*slice(at)).kind() != Kind::Free || !(*slice(at)).clean || !is_plain(at) => {
                     at += length;
                     continue;
                 }

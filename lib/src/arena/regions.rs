@@ -32,9 +32,9 @@ pub(crate) fn touch(index: usize) {
     }
 }
 
-/// Set flags of a region.
+/// Set flags of a region. Who [clears](clear) them sees all that was done before.
 pub(crate) fn mark(region: usize, flags: u8) {
-    FLAGS[region].fetch_or(flags, Relaxed);
+    FLAGS[region].fetch_or(flags, Release);
 }
 
 /// Everything is to be looked at.

@@ -107,7 +107,10 @@ pub(super) fn found(run: usize, pool: Pool) {
     // SAFETY: the lock is held and the caller owns the run.
     unsafe {
         (*slice(run)).pool = pool;
-        release(run, (*slice(run)).length(), (*slice(run)).residence());
+        let length = (*slice(run)).length();
+        // Of what was cut from a free run, no more is known.
+        let residence = if (*slice(run)).clean { Residence::fresh(length) } else { Residence::UNKNOWN };
+        release(run, length, residence);
     }
     LOCK.unlock();
 }
@@ -566,8 +569,14 @@ pub(crate) fn repair() {
     }
     walk(|run, kind| {
         if kind == Kind::Free {
-            // SAFETY: one thread; the chain of heads is valid at every instant.
-            unsafe { link(run, (*slice(run)).length()) }
+            // SAFETY: one thread; the chain of heads is valid at every instant, and so is whether a run reads zero. How much is absent may
+            // be that of what it was to become.
+            unsafe {
+                let length = (*slice(run)).length();
+                let residence = if (*slice(run)).clean { Residence::fresh(length) } else { Residence::UNKNOWN };
+                (*slice(run)).set_residence(residence);
+                link(run, length);
+            }
         }
     });
     LOCK.reset();

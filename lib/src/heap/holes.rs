@@ -445,5 +445,6 @@ pub(super) unsafe fn repair(mut damaged: impl FnMut(*mut Heap)) {
     if !arena::repair_purges() {
         ORPHANED.store(true, Relaxed);
     }
+    COUNT.store(0, Relaxed);
     LOCK.reset();
 }

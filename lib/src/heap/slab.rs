@@ -84,7 +84,9 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
         set_members(index, slices, owner, entry_of(kind, class));
         slab.set_run(kind, slices);
         if !slab.clean {
-            regions::touch(index); // a sweep may have passed by while nobody had it
+            // A sweep may have passed by while nobody had it. It looks who has it with no lock held: so this does not ask whether the
+            // region is marked already, as the answer could be older than what was just stored.
+            regions::mark(index / regions::REGION, regions::TOUCHED);
         }
         slab.clean = true;
         if !owner.is_null() {

@@ -54,6 +54,7 @@ pub(crate) fn steal_all() -> Stolen {
 pub(super) fn steal_from(wanted: impl Fn(*mut Heap) -> bool) -> Stolen {
     let stolen = steal_those(Which::All, wanted);
     slab::give_up_empty(core::ptr::null_mut());
+    (crate::HOOKS.drained)();
     misuse::tell();
     stolen
 }

@@ -76,6 +76,11 @@ pub(crate) fn purge_all(force: bool, metadata: bool) -> Option<PurgeReport> {
         let stolen = if all { steal::steal_all() } else { steal::steal_idle() };
         let swept = sweep(if all { Effort::Forced } else { Effort::Thorough });
         LAST.store(os::now(), Relaxed);
+        if swept.waits {
+            // Whoever does the next one may be asleep.
+            heap::due::set(!scavenger::is_running());
+            scavenger::notice();
+        }
         let (ranges, metadata_bytes) = if metadata { give_back_metadata() } else { (0, 0) };
         report = Some(PurgeReport {
             arena_bytes: swept.arena_bytes,

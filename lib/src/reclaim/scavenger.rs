@@ -13,7 +13,7 @@ use crate::arena::regions::{self, TOUCHED, WAITING};
 use crate::heap::{self, steal};
 use crate::options::{self, Name};
 use crate::os;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, fence};
 
 /// The longest rest while threads are at work but nothing is to be had, in nanoseconds.
 const LONGEST_REST: u64 = 3_200_000_000;
@@ -78,6 +78,9 @@ fn wake() {
 
 /// A thread has got its heap, or has left it, or the options are known: make the scavenger, or let it go. With no lock held.
 pub(super) fn threads_changed() {
+    notice(); // a thread that ends gives back what it has cached
+    // Either the scavenger sees that this thread has left, or this thread that no heap is borrowed any more.
+    fence(SeqCst);
     match STATE.load(Acquire) {
         NONE => {
             let wanted = match options::get(Name::Scavenger) {

@@ -22,6 +22,7 @@ pub(crate) unsafe fn destroy(zone: *mut Zone) {
     if !is_main_of_its(zone) && begin(zone, DESTROYED) {
         // SAFETY: the caller's promise.
         unsafe { finish(zone, None) }
+        (crate::HOOKS.span_freed)();
     }
 }
 
@@ -33,6 +34,7 @@ pub(crate) unsafe fn delete(zone: *mut Zone) {
     if !is_main_of_its(zone) && begin(zone, DELETED) {
         // SAFETY: the caller's promise.
         unsafe { finish(zone, Some(main_of(of(zone)))) }
+        (crate::HOOKS.span_freed)();
     }
 }
 
