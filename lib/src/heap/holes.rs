@@ -118,6 +118,8 @@ pub(super) fn reads_zero() -> bool {
 pub(crate) struct How {
     /// Also what was not free at the last sweep, and all slabs that are kept.
     pub(crate) forced: bool,
+    /// But of slabs that blocks are taken from only what was free at the last sweep.
+    pub(crate) but_current: bool,
     /// Pages inside slabs, and not only whole slabs.
     pub(crate) holes: bool,
     /// Also pages that were never handed out: they are part of a huge page, and so in memory.
@@ -242,7 +244,8 @@ unsafe fn claim_in(
     unsafe {
         let part = slice(member);
         let wanted = free & !(*part).returned;
-        let taken = long_runs(if how.forced { wanted } else { wanted & (*part).candidates }, how.least);
+        let all = how.forced && !(how.but_current && (*slab).state == ListState::Current);
+        let taken = long_runs(if all { wanted } else { wanted & (*part).candidates }, how.least);
         (*part).candidates = wanted & !taken;
         if wanted != 0 {
             (*slab).clean = false;

@@ -61,8 +61,8 @@ fn sweep_if_alone(run: impl FnOnce(&dyn Fn(Effort) -> Swept)) {
     SWEEPING.unlock();
 }
 
-/// Calls of [`purge_all`] that follow each other as closely as this, in nanoseconds, leave alone what was used in between: it would be
-/// faulted in again at once.
+/// Calls of [`purge_all`] that follow each other as closely as this, in nanoseconds, leave to threads what they have cached and used in
+/// between, and to classes the pages that they have just taken blocks from: they would have to get them again at once.
 const IN_A_HURRY: u64 = 5_000_000;
 
 /// Give back all that can be had, from whatever thread has it. `force`: without ageing, and also what is cached of threads that use it.
@@ -74,7 +74,11 @@ pub(crate) fn purge_all(force: bool, metadata: bool) -> Option<PurgeReport> {
     sweep_if_alone(|sweep| {
         let all = force && os::now() - LAST.load(Relaxed) >= IN_A_HURRY;
         let stolen = if all { steal::steal_all() } else { steal::steal_idle() };
-        let swept = sweep(if all { Effort::Forced } else { Effort::Thorough });
+        let swept = sweep(match force {
+            true if all => Effort::Forced,
+            true => Effort::Hurried,
+            false => Effort::Thorough,
+        });
         LAST.store(os::now(), Relaxed);
         if swept.waits {
             // Whoever does the next one may be asleep.

@@ -21,6 +21,8 @@ const LONGEST_REST: u64 = 3_200_000_000;
 const LEAST_DELAY: i64 = 10;
 const MOST_DELAY: i64 = 3_600_000;
 const SWITCHED_OFF: i64 = 1000;
+/// Debt is no reason to keep memory once nothing has moved for as many times as long.
+const SILENCE: u64 = 20;
 /// Rounds in which nothing has moved, before it sleeps until something does.
 const QUIET_ROUNDS: u32 = 2;
 /// How long the end of the process waits for it, in nanoseconds: it may be kept by a lock whose holder was stopped.
@@ -176,10 +178,11 @@ enum Round {
 
 extern "C" fn run(_: *mut u8) -> *mut u8 {
     ID.store(os::thread_id(), Relaxed);
-    let (mut rest, mut quiet, mut allowance) = (0, 0, Allowance::new(os::now()));
+    let (mut rest, mut quiet, mut moved) = (0, 0, os::now());
+    let mut allowance = Allowance::new(moved);
     while CALL.load(Acquire) != END {
         let start = os::thread_cpu_time();
-        let found = round(quiet == QUIET_ROUNDS);
+        let found = round(quiet == QUIET_ROUNDS, &mut moved);
         if heap::threads(1) == 0 {
             break; // the last one has left while a heap was borrowed
         }
@@ -240,8 +243,8 @@ fn nap(time: u64) {
     }
 }
 
-/// `last`: it is going to sleep if this finds nothing.
-fn round(last: bool) -> Round {
+/// `last`: it is going to sleep if this finds nothing. `moved`: when a thread of the program was seen at work last.
+fn round(last: bool, moved: &mut u64) -> Round {
     let wanted = options::get(Name::PurgeDelay);
     if wanted < 0 {
         return Round::Quiet;
@@ -250,7 +253,11 @@ fn round(last: bool) -> Round {
     let mut found = Round::Busy; // another sweep is on its way
     sweep_if_alone(|sweep| {
         let stolen = steal::steal_idle();
-        let in_debt = debt::settle() != 0;
+        if stolen.active != 0 {
+            *moved = os::now();
+        }
+        // After a long silence what is there will not be wanted soon; if it is, that has cost a small part of the time since.
+        let in_debt = os::now() - *moved < debt::settle().saturating_mul(SILENCE);
         let swept = match in_debt {
             _ if short || wanted == 0 => sweep(Effort::Forced),
             true => Swept::default(),
@@ -273,6 +280,7 @@ fn leave() {
     ID.store(0, Relaxed);
     if STATE.compare_exchange(RUNNING, NONE, AcqRel, Relaxed).is_ok() {
         os::detach_this_thread();
+        threads_changed(); // a thread may have come meanwhile
         return;
     }
     ENDED.store(1, Release);

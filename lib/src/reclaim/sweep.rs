@@ -37,6 +37,8 @@ pub(super) enum Effort {
     Aged,
     /// The same, however little it is.
     Thorough,
+    /// Everything but what was just used of the slabs that blocks are taken from.
+    Hurried,
     /// Everything.
     Forced,
 }
@@ -103,8 +105,13 @@ pub(super) unsafe fn sweep(effort: Effort) -> Swept {
     let batch = unsafe { &mut *BATCH.0.get() };
     (batch.count, batch.piece_count, batch.punched) = (0, 0, None);
     let least = (options::get(Name::MinimalPurgeSize).max(0) as usize).saturating_mul(1024) / PAGE;
-    let how =
-        How { forced: effort == Effort::Forced, holes: options::get(Name::PurgeHoles) != 0, untouched: false, least };
+    let how = How {
+        forced: effort >= Effort::Hurried,
+        but_current: effort == Effort::Hurried,
+        holes: options::get(Name::PurgeHoles) != 0,
+        untouched: false,
+        least,
+    };
     let mut swept = Swept::default();
     let wanted = TOUCHED | WAITING | if effort == Effort::Aged { 0 } else { SPARED };
     let mut next = regions::next(0, wanted);
