@@ -36,18 +36,8 @@ pub(crate) fn is_initialised() -> bool {
 /// window then lies so far below other mappings that the kernel puts nothing where the class map ends.
 const TIGHT: usize = 8 << 30;
 
-/// Whether the kernel places mappings from the bottom up (`setarch --addr-compat-layout`, valgrind). The window is then put as far
-/// above the others as it is large: right behind them, the next ones would lie in the midst of its metadata.
-fn maps_upwards() -> bool {
-    const LENGTH: usize = 16 << 20; // larger than the gaps between mappings
-    let held = os::map(LENGTH);
-    if held.is_null() {
-        return false;
-    }
-    let next = os::find_hole(LENGTH);
-    os::unmap(held, LENGTH);
-    next.is_some_and(|next| next > held as usize)
-}
+/// Larger than the gaps between mappings.
+const PROBE: usize = 16 << 20;
 
 fn place() -> Option<usize> {
     const ALIGNMENT: usize = CLASS_MAP;
@@ -57,10 +47,14 @@ fn place() -> Option<usize> {
     }
     let class_map = (LIMIT.load(Relaxed) * 2).next_multiple_of(os::PAGE);
     // A smaller hole will do where there is none of the whole size (valgrind): the window then ends where it meets something.
-    let upwards = maps_upwards();
     let in_hole = |room: usize| {
-        let distance = if upwards { room } else { 0 };
-        let base = (os::find_hole(distance + room + 2 * ALIGNMENT)? + distance + ALIGNMENT) & !(ALIGNMENT - 1);
+        let (mut start, upwards) = os::find_hole_and_direction(room + 2 * ALIGNMENT, PROBE)?;
+        if upwards {
+            // (`setarch --addr-compat-layout`, valgrind.) The window is put as far above the others as it is large: right behind them,
+            // the next ones would lie in the midst of its metadata.
+            start = os::find_hole(2 * room + 2 * ALIGNMENT)? + room;
+        }
+        let base = (start + ALIGNMENT) & !(ALIGNMENT - 1);
         os::map_at(base, class_map).ok().map(|()| base)
     };
     if allowed >= TIGHT

@@ -282,9 +282,25 @@ fn claim() -> *mut Heap {
     all().find(ordinary).unwrap_or_else(|| create(false))
 }
 
+/// Bytes of a heap with what is behind it.
+const WHOLE: usize = (SCRATCH_OFFSET + SCRATCH).next_multiple_of(os::PAGE);
+
+/// Memory for the first heap.
+static FIRST: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Map memory for the first heap, and a page behind it for who calls this: one mapping less in each process. Null: no memory.
+fn map_first() -> *mut u8 {
+    let memory = os::map(WHOLE + os::PAGE);
+    FIRST.store(memory, Relaxed);
+    if memory.is_null() { memory } else { memory.wrapping_add(WHOLE) }
+}
+
 /// A new heap of this thread's. A guest has no home yet.
 fn create(guest: bool) -> *mut Heap {
-    let heap = os::map((SCRATCH_OFFSET + SCRATCH).next_multiple_of(os::PAGE)).cast::<Heap>();
+    let mut heap = FIRST.swap(core::ptr::null_mut(), Relaxed).cast::<Heap>();
+    if heap.is_null() {
+        heap = os::map(WHOLE).cast();
+    }
     if heap.is_null() {
         return heap;
     }

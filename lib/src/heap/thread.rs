@@ -149,7 +149,7 @@ fn initialise() -> Outcome {
             && {
                 KEY.store(key, Relaxed);
                 secure::window_is_mapped();
-                child::watch(repair::repair);
+                child::watch(repair::repair, super::map_first());
                 // Registered this early, our handler runs before those of libraries that allocate in theirs.
                 libc::pthread_atfork(None, None, Some(forked)) == 0
             }

@@ -16,20 +16,15 @@ const PLACE: usize = 0x5c0;
 /// The thread that is repairing; 0 = none.
 static REPAIRED_BY: AtomicU64 = AtomicU64::new(0);
 
-/// Start to watch for being a new process; `repair` runs once in each, while it has one thread.
-pub(crate) fn watch(repair: fn()) {
+/// Start to watch for being a new process; `repair` runs once in each, while it has one thread. `page` is a page that is never unmapped
+/// and that nobody else uses, or null.
+pub(crate) fn watch(repair: fn(), page: *mut u8) {
     REPAIR.store(repair as usize, Release);
-    let page = super::map(super::PAGE);
-    if page.is_null() {
-        return;
-    }
-    if super::wipe_on_fork(page, super::PAGE) {
+    if !page.is_null() && super::wipe_on_fork(page, super::PAGE) {
         let word = page.wrapping_add(PLACE).cast::<AtomicU32>();
-        // SAFETY: the page was just mapped, is never unmapped, and the place is aligned and in it.
+        // SAFETY: the page is ours, and the place is aligned and in it.
         unsafe { (*word).store(1, Relaxed) };
         WORD.store(word, Release);
-    } else {
-        super::unmap(page, super::PAGE);
     }
 }
 

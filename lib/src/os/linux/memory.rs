@@ -119,14 +119,33 @@ pub(crate) fn allow(address: usize, length: usize) -> bool {
 /// An address where `length` bytes of address space are free now. Nothing is kept: a reservation would count against
 /// `RLIMIT_AS` for ever.
 pub(crate) fn find_hole(length: usize) -> Option<usize> {
+    let hole = map_nothing(length)?;
+    unmap(hole as *mut u8, length);
+    Some(hole)
+}
+
+/// Address space that nobody can use.
+fn map_nothing(length: usize) -> Option<usize> {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     // SAFETY: as in `map`.
     let at = unsafe { syscall(MMAP, [0, length, PROT_NONE, flags, NO_FILE, 0]) };
-    if at < 0 {
-        return None;
+    (at >= 0).then_some(at as usize)
+}
+
+/// [`find_hole`], and whether the kernel places mappings from the bottom up. It does, if the hole is above a mapping of `probe` bytes
+/// that was made before, which is less than a hole and more than the gaps between mappings.
+pub(crate) fn find_hole_and_direction(length: usize, probe: usize) -> Option<(usize, bool)> {
+    let held = map_nothing(probe)?;
+    let hole = map_nothing(length);
+    match hole {
+        // As a rule one lies right behind the other.
+        Some(hole) if hole + length == held => unmap(hole as *mut u8, length + probe),
+        _ => {
+            unmap(held as *mut u8, probe);
+            hole.into_iter().for_each(|hole| unmap(hole as *mut u8, length));
+        }
     }
-    unmap(at as *mut u8, length);
-    Some(at as usize)
+    hole.map(|hole| (hole, hole > held))
 }
 
 /// Give a mapping of ours back. A refusal is not fatal: the memory simply stays.
