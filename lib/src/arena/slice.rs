@@ -217,6 +217,13 @@ impl Slice {
         Kind::of(head) == kind && self.head.compare_exchange(head, transit, AcqRel, Relaxed).is_ok()
     }
 
+    /// The same for a run whose kind and length the caller expects.
+    #[inline(always)]
+    pub(crate) fn become_transit_from(&self, kind: Kind, slices: usize) -> bool {
+        let [head, transit] = [kind, Kind::Transit].map(|kind| (kind as u32) << 28 | slices as u32);
+        self.head.compare_exchange(head, transit, AcqRel, Relaxed).is_ok()
+    }
+
     /// The block at this offset of a slab is handed out, and so may all before it be. Returns how many of them, up to this one, were
     /// fresh until now.
     pub(crate) fn handed_out(&mut self, offset: usize) -> usize {

@@ -38,7 +38,7 @@ pub(crate) fn allocate_medium(size: usize, offset: usize, heap: *mut Heap) -> *m
     // SAFETY: emits nothing; keeps the argument, so that callers need not shuffle registers.
     unsafe { core::arch::asm!("/* {} */", in(reg) offset, options(nomem, nostack, preserves_flags)) };
     if size > SLAB_MAX {
-        return span::allocate_from(heap, 0, size, 1);
+        return span::allocate_quickly(heap, size);
     }
     let offset = medium_class(size) << MAGAZINE_SHIFT;
     // SAFETY: the offset is that of a medium class.

@@ -7,7 +7,7 @@
 //! Pages that came from elsewhere are a mapping of their own, of which a process may have 65,530. So moved spans are counted, and
 //! when one is freed a fresh mapping takes its place, which becomes one with those around it.
 
-use super::span::{self, allocate_growing, moved, record, start, tail};
+use super::span::{self, Marks, allocate_growing, marks, moved, record, start, tail};
 use super::{interval, release, sampled, statistics, thread, zone};
 use crate::arena::{self, Kind, PAGES, Pool, Residence, SLICE, address_of, index_of, slice};
 use crate::os;
@@ -121,9 +121,10 @@ pub(crate) unsafe fn extend(block: *mut u8, size: usize) -> bool {
         if !arena::extend(index, slices) {
             return false;
         }
+        marks(index).write(Marks { plain: false, growing: true });
         zone::span_resized(index, before * SLICE, slices * SLICE);
         statistics::span_freed(before * SLICE);
-        statistics::span_allocated(slices * SLICE);
+        statistics::span_allocated(lease.heap, slices * SLICE);
         if (*record(index)).site != 0 {
             sampled::forget(record(index));
         }

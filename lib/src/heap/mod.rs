@@ -13,7 +13,8 @@
 //! | either stack → bit (theft) | any thread | under the victim's lock and after a fence of the process, see [`steal`] |
 //! | bit → claim → bit (purge) | any thread | under the lock of the slabs; in between the kernel takes the pages, see [`holes`] |
 //!
-//! All this is about ordinary blocks. Heaps that the program makes itself are *zones*, with ways of their own: see [`zone`].
+//! All this is about ordinary blocks. The largest are *spans*, runs of the arena ([`span`]), of which a thread keeps one at hand
+//! ([`shelf`]). Heaps that the program makes itself are *zones*, with ways of their own: see [`zone`].
 //!
 //! # Invariants
 //!
@@ -44,6 +45,7 @@ pub(crate) mod release;
 mod repair;
 pub(crate) mod sampled;
 pub(crate) mod secure;
+mod shelf;
 mod slab;
 pub(crate) mod span;
 pub(crate) mod statistics;
@@ -60,6 +62,7 @@ use classes::{CLASSES, FIRST_SLOTS, LARGEST_SLOTS, first_capacity, largest_capac
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
 use magazine::{ClassState, Magazine};
 use slab::SlabLists;
+use statistics::SpanCounts;
 use zone::Zone;
 
 /// `busy` while another thread steals from the heap.
@@ -118,6 +121,10 @@ pub(crate) struct Heap {
     sibling: AtomicPtr<Heap>,
     /// The next guest of the same zone.
     peer: AtomicPtr<Heap>,
+    /// See [`shelf`].
+    shelf: shelf::Shelf,
+    /// Spans that its thread has allocated and freed.
+    spans: SpanCounts,
 }
 
 /// The heap of threads that have none: each fast path fails and finds its way to the slow one.
@@ -147,6 +154,8 @@ pub(crate) static EMPTY: Heap = Heap {
     guests: zone::Guests::none(),
     sibling: AtomicPtr::new(core::ptr::null_mut()),
     peer: AtomicPtr::new(core::ptr::null_mut()),
+    shelf: shelf::Shelf::empty(),
+    spans: SpanCounts::NONE,
 };
 
 // SAFETY: shared state is atomic or guarded by `lock`; the rest belongs to the thread named in `live`.

@@ -3,7 +3,7 @@
 use super::classes::class_size;
 use super::magazine::MAGAZINE_SHIFT;
 use super::misuse::{self, Misuse};
-use super::{Heap, child, emergency, home, interval, refill, sampled, secure, span, thread, zone};
+use super::{Heap, child, emergency, home, interval, refill, sampled, secure, shelf, span, thread, zone};
 use crate::arena::{self, INDICES, Kind, SLICES, class_entry, index_of, slice, slice_index};
 use crate::os::libc;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -59,6 +59,16 @@ fn release_outside(block: *mut u8, index: usize) {
 #[cold]
 #[inline(never)]
 pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index: usize) {
+    // By itself, so that no register has to be saved.
+    // SAFETY: this thread's heap or EMPTY, and the slice that the block begins in.
+    if offset != 0 || !unsafe { shelf::put_quickly(heap, index, block) } {
+        release_slowly(heap, block, offset, index);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn release_slowly(heap: *mut Heap, block: *mut u8, offset: usize, index: usize) {
     // SAFETY: `heap` is this thread's heap or EMPTY; see the steps.
     unsafe {
         if offset == 0 && zone::push_quickly(index, block) {

@@ -5,7 +5,7 @@
 use super::classes::{CLASSES, class_size, next_slab_slices, slab_alignment};
 use super::magazine::MAGAZINE_SHIFT;
 use super::misuse::{self, Misuse};
-use super::{Heap, holes, home, secure, zone};
+use super::{Heap, holes, home, secure, shelf, zone};
 use crate::arena::{
     self, BITMAP_WORDS, Kind, ListState, PAGES, Pool, Residence, SLICE, Slice, address_of, class_entry, regions, slice,
 };
@@ -99,11 +99,12 @@ pub(super) fn create(owner: *mut Heap, class: usize, kind: Kind) -> Option<usize
 /// A run of slices, in transit. Before the arena grows, wholly free slabs go back to it. `locked`: the home whose slabs this thread
 /// has locked, or null.
 pub(super) fn obtain(locked: *mut Heap, slices: usize, alignment: usize) -> Option<usize> {
-    if KEPT.load(Relaxed) != 0 {
+    if KEPT.load(Relaxed) != 0 || shelf::is_in_use() {
         if let Some(index) = arena::reuse(slices, alignment) {
             return Some(index);
         }
         give_up_empty(locked);
+        shelf::clear_all();
     }
     arena::allocate(slices, alignment)
 }

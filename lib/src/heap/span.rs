@@ -3,7 +3,7 @@
 use super::misuse::{self, Misuse};
 use super::sampled::{self, Record};
 use super::{
-    Heap, allocate, child, emergency, grow, guarded, interval, release, secure, slab, statistics, thread, zone,
+    Heap, allocate, child, emergency, grow, guarded, interval, release, secure, shelf, slab, statistics, thread, zone,
 };
 use crate::arena::{self, Kind, PAGES, Pool, Residence, SLICE, address_of, class_entry, index_of, slice};
 use crate::os;
@@ -29,6 +29,13 @@ pub(super) fn allocate_growing(size: usize, alignment: usize) -> *mut u8 {
 /// [`allocate_after`] from a particular heap: one of this thread's, or EMPTY.
 pub(super) fn allocate_from(heap: *mut Heap, lead: usize, size: usize, alignment: usize) -> *mut u8 {
     allocate_by(heap, lead, size, alignment, false)
+}
+
+/// What `malloc` asks for above the slabs.
+#[inline(never)]
+pub(super) fn allocate_quickly(heap: *mut Heap, size: usize) -> *mut u8 {
+    // SAFETY: this thread's heap, or EMPTY.
+    unsafe { shelf::take_quickly(heap, size).unwrap_or_else(|| allocate_from(heap, 0, size, 1)) }
 }
 
 #[inline(always)]
@@ -58,7 +65,7 @@ fn allocate_by(heap: *mut Heap, lead: usize, size: usize, alignment: usize, grow
         asked(index).write(size);
         zone::publish_span(lease.heap, index);
         let bytes = counted(index);
-        statistics::span_allocated(bytes);
+        statistics::span_allocated(lease.heap, bytes);
         let epoch = interval::epoch();
         if interval::is_on(epoch) {
             sample(lease.heap, index, bytes, size, epoch);
@@ -75,11 +82,17 @@ unsafe fn make(heap: *mut Heap, lead: usize, size: usize, alignment: usize, grow
     let guard = (common && secure::guards_spans()) as usize;
     let aligned = (alignment / SLICE).max(1);
     let roomy = if growing && common && guard == 0 { arena::with_room(slices, aligned) } else { None };
-    let index = roomy.or_else(|| slab::obtain_for(heap, core::ptr::null_mut(), slices + guard, aligned))?;
+    // SAFETY: the heap is leased by this thread.
+    let shelved = || unsafe { if common { shelf::take(heap, slices + guard, aligned) } else { None } };
+    let obtained = || slab::obtain_for(heap, core::ptr::null_mut(), slices + guard, aligned);
+    let index = roomy.or_else(shelved).or_else(obtained)?;
     // Without the guard, if the kernel has no more of them to give.
     let guarded = guard != 0 && os::forbid(address_of(index + slices), SLICE);
     // SAFETY: the run is in transit: ours alone.
-    unsafe { lay(index, lead, if guarded { SLICE } else { 0 }) };
+    unsafe {
+        lay(index, lead, if guarded { SLICE } else { 0 });
+        (*marks(index)).growing = growing;
+    }
     Some((index, (address_of(index) + lead) as *mut u8))
 }
 
@@ -96,6 +109,7 @@ pub(super) unsafe fn lay(index: usize, lead: usize, tail: usize) {
         start(index).write(lead);
         self::tail(index).write(tail);
         moved(index).write(0);
+        marks(index).write(Marks { plain: false, growing: false });
     }
 }
 
@@ -168,7 +182,11 @@ pub(super) unsafe fn give_back(index: usize) -> *mut u8 {
         } else if secure::clears() {
             block.write_bytes(0, usable);
         }
-        arena::free(index, residence);
+        if residence.clean {
+            arena::free(index, residence);
+        } else if let Some(index) = shelf::exchange(index) {
+            arena::free(index, residence);
+        }
         parked
     }
 }
@@ -216,6 +234,22 @@ pub(super) unsafe fn asked(index: usize) -> *mut usize {
 pub(super) unsafe fn moved(index: usize) -> *mut usize {
     // SAFETY: only an address is formed.
     unsafe { start(index).add(3) }
+}
+
+/// What is known of a span for the [shelf](super::shelf).
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    /// It has been on a shelf: it has no record and no zone, and begins and ends with its block.
+    pub(super) plain: bool,
+    /// It was made larger. Its run is left to others that grow, who need room.
+    pub(super) growing: bool,
+}
+
+/// Where a slab has its hint, in a line that is needed anyway.
+pub(super) unsafe fn marks(index: usize) -> *mut Marks {
+    const { assert!(size_of::<Marks>() == size_of::<u16>()) };
+    // SAFETY: only an address is formed.
+    unsafe { (&raw mut (*slice(index)).hint).cast() }
 }
 
 /// Whether `size` is no less than half of what the program has asked for before, if the block is a span.

@@ -10,7 +10,7 @@
 //! Where the kernel refuses the fence, claims are dropped and only free stacks are stolen.
 
 use super::classes::{CLASSES, LARGEST_SLOTS};
-use super::{Heap, THEFT, all, home, interval, misuse, refill, slab, thread};
+use super::{Heap, THEFT, all, home, interval, misuse, refill, shelf, slab, thread};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering::*};
 
@@ -129,6 +129,7 @@ unsafe fn has_rested(heap: *mut Heap) -> Rest {
     unsafe {
         let magazines = &(*heap).magazines;
         let positions = magazines.iter().fold(0u64, |sum, m| sum.rotate_left(7).wrapping_add(m.position() as u64));
+        let positions = positions.rotate_left(7).wrapping_add((*heap).spans.position() as u64);
         let seen = (*heap).seen.load(Relaxed);
         if seen == !positions {
             return Rest::Empty;
@@ -188,6 +189,10 @@ fn fence_works() -> bool {
 unsafe fn steal(heap: *mut Heap, loot: *mut usize, which: Which) -> usize {
     // SAFETY: stacks are touched under the heap's lock; the loot has room for all slots of a heap.
     unsafe {
+        match which {
+            Which::All => shelf::clear(heap),
+            Which::Idle => shelf::clear_idle(heap),
+        }
         (*heap).lock.lock();
         (*heap).busy.store(THEFT, SeqCst);
         let mut count = 0;

@@ -1,7 +1,7 @@
 //! A thread and its heap: found in two instructions, made at the first slow path, given back when the thread ends.
 
 use super::classes::class_size;
-use super::{EMPTY, Heap, claim, emergency, home, interval, misuse, refill, repair, secure, zone};
+use super::{EMPTY, Heap, claim, emergency, home, interval, misuse, refill, repair, secure, shelf, zone};
 use crate::arena;
 use crate::os::{self, child, libc};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
@@ -221,6 +221,7 @@ const KEPT_AT_END: usize = 1024 * 1024;
 unsafe fn retire(heap: *mut Heap) {
     // SAFETY: the caller owns the heap; states are read under its lock.
     unsafe {
+        shelf::clear(heap);
         (*heap).lock.lock();
         let cached: usize = (1..super::CLASSES)
             .map(|class| {
@@ -238,6 +239,8 @@ unsafe fn retire(heap: *mut Heap) {
 
 /// Give back all cached blocks of a heap. Owner only.
 pub(super) unsafe fn flush_all(heap: *mut Heap) {
+    // SAFETY: the caller owns the heap, and holds no lock.
+    unsafe { shelf::clear(heap) };
     for class in 1..super::CLASSES {
         // SAFETY: the caller owns the heap.
         unsafe { flush_class(heap, class) }
@@ -246,6 +249,8 @@ pub(super) unsafe fn flush_all(heap: *mut Heap) {
 
 /// Give back the cached blocks of classes that were not used since this was asked last. Owner only.
 pub(super) unsafe fn flush_idle(heap: *mut Heap) {
+    // SAFETY: the caller owns the heap, and holds no lock.
+    unsafe { shelf::clear_idle(heap) };
     for class in 1..super::CLASSES {
         // SAFETY: the caller owns the heap; states are read under its lock.
         unsafe {

@@ -40,17 +40,12 @@ pub(super) fn look() {
 
 /// A span came back. With no lock held.
 pub(super) fn look_after_span() {
-    let now = in_spans();
+    let now = statistics::bytes_in_spans();
     let fallen = most_in_spans(now) - now;
     // Where large blocks come and go all the time, a look at everything would take as long as they do.
     if fallen >= LEAST_FALL || (fallen >= LEAST_TO_AGE && is_some_time_later()) {
         look_closely();
     }
-}
-
-fn in_spans() -> usize {
-    let spans = statistics::spans();
-    spans.allocated_bytes.saturating_sub(spans.freed_bytes) as usize
 }
 
 /// The most that was in spans since the last sweep, and is now.
@@ -68,7 +63,7 @@ fn is_some_time_later() -> bool {
 #[cold]
 #[inline(never)]
 fn look_closely() {
-    let (slabs, spans) = (heap::out(), in_spans());
+    let (slabs, spans) = (heap::out(), statistics::bytes_in_spans());
     let most = slabs.most + most_in_spans(spans);
     let fallen = most - (slabs.now + spans).min(most);
     if fallen < LEAST_TO_AGE && !due::is_due() {

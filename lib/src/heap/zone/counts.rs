@@ -71,10 +71,10 @@ fn spans_of(zone: *mut Zone) -> Totals {
     // SAFETY: Z3.
     let spans = unsafe { &(*zone).spans };
     Totals {
-        freed_blocks: spans.freed.load(Relaxed),
-        freed_bytes: spans.freed_bytes.load(Relaxed),
-        allocated_blocks: spans.allocated.load(Relaxed),
-        allocated_bytes: spans.allocated_bytes.load(Relaxed),
+        freed_blocks: spans.freed.load(Relaxed) as u64,
+        freed_bytes: spans.freed_bytes.load(Relaxed) as u64,
+        allocated_blocks: spans.allocated.load(Relaxed) as u64,
+        allocated_bytes: spans.allocated_bytes.load(Relaxed) as u64,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Heap, Zone, of_heap};
 use crate::arena::{Kind, slice};
 use crate::heap::{emergency, home, slab, span};
-use core::sync::atomic::{AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// Next and previous member, 0 = none. They lie where a sampled slab has its records.
 unsafe fn links(index: usize) -> *mut [u32; 2] {
@@ -113,19 +113,19 @@ pub(crate) unsafe fn span_resized(index: usize, before: usize, after: usize) {
                 [(&spans.freed, &spans.freed_bytes, before), (&spans.allocated, &spans.allocated_bytes, after)]
             {
                 blocks.fetch_add(1, Relaxed);
-                bytes.fetch_add(by as u64, Relaxed);
+                bytes.fetch_add(by, Relaxed);
             }
         }
     }
 }
 
 /// Count a span, unless it stands for a block of a slab, which is counted already.
-unsafe fn count(index: usize, blocks: &AtomicU64, bytes: &AtomicU64) {
+unsafe fn count(index: usize, blocks: &AtomicUsize, bytes: &AtomicUsize) {
     // SAFETY: the caller's span.
     unsafe {
         if (*span::record(index)).parked.is_null() {
             blocks.fetch_add(1, Relaxed);
-            bytes.fetch_add(span::counted(index) as u64, Relaxed);
+            bytes.fetch_add(span::counted(index), Relaxed);
         }
     }
 }

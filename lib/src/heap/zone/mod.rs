@@ -50,6 +50,7 @@ pub(crate) use visit::{Area, is_under_utilized, visit};
 pub(crate) use whose::{contains, is_block, is_own, zone_of};
 
 use super::classes::CLASSES;
+use super::statistics::SpanCounts;
 use super::{EMPTY, Heap, Lock};
 use crate::arena::Pool;
 use crate::os;
@@ -84,15 +85,8 @@ pub(crate) struct Zone {
     /// Blocks per class that no stack counts: those that went straight back to the slabs, and those of zones that have ended here.
     allocated: [AtomicU64; CLASSES],
     freed: [AtomicU64; CLASSES],
+    /// Its spans. Guarded by the home's slab lock.
     spans: SpanCounts,
-}
-
-/// Spans of a zone, ever allocated and ever freed. Guarded by the home's slab lock.
-pub(crate) struct SpanCounts {
-    allocated: AtomicU64,
-    allocated_bytes: AtomicU64,
-    freed: AtomicU64,
-    freed_bytes: AtomicU64,
 }
 
 /// States of a zone.
@@ -121,12 +115,7 @@ impl Zone {
             sampled: AtomicBool::new(false),
             allocated: [const { AtomicU64::new(0) }; CLASSES],
             freed: [const { AtomicU64::new(0) }; CLASSES],
-            spans: SpanCounts {
-                allocated: AtomicU64::new(0),
-                allocated_bytes: AtomicU64::new(0),
-                freed: AtomicU64::new(0),
-                freed_bytes: AtomicU64::new(0),
-            },
+            spans: SpanCounts::NONE,
         }
     }
 

@@ -140,6 +140,18 @@ pub(crate) fn add_at_once(word: &core::sync::atomic::AtomicUsize, amount: usize)
     unsafe { asm!("add qword ptr [{}], {}", in(reg) word.as_ptr(), in(reg) amount, options(nostack)) };
 }
 
+/// Store `value` in a word that is 0, in one instruction, which no signal handler of this thread can divide. False: it was not 0. Other
+/// threads may only make it 0.
+#[inline(always)]
+pub(crate) fn fill_at_once(word: &core::sync::atomic::AtomicUsize, value: usize) -> bool {
+    let before: usize;
+    // SAFETY: an aligned word. Not locked: another thread's store of 0 changes nothing in a word that is 0.
+    unsafe {
+        asm!("cmpxchg qword ptr [{}], {}", in(reg) word.as_ptr(), in(reg) value, inout("rax") 0usize => before, options(nostack));
+    }
+    before == 0
+}
+
 /// Sleep while `*word == value`, at most a quarter of a millisecond.
 pub(crate) fn futex_wait(word: *const u32, value: u32) {
     let timeout = [0u64, LONGEST_WAIT_NS];
