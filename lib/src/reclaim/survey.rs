@@ -411,7 +411,7 @@ fn count_blocks(survey: &mut Survey, marks: &Marks, index: usize, slab: &Slab) {
 }
 
 /// Blocks that overlap a page, but for those that overlap the page `before`, too.
-fn blocks_from_here(slab: &Slab, page: usize, before: Option<usize>) -> u64 {
+pub(super) fn blocks_from_here(slab: &Slab, page: usize, before: Option<usize>) -> u64 {
     let start = page * PAGE / slab.block_size;
     let start = before.map_or(start, |before| start.max(((before + 1) * PAGE).div_ceil(slab.block_size)));
     let end = ((page + 1) * PAGE).div_ceil(slab.block_size).min(slab.blocks);

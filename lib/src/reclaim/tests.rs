@@ -1,7 +1,8 @@
 //! The survey against what the test itself knows of its blocks.
 
-use super::survey::{BUCKETS, Cause, Class, Survey, survey};
+use super::survey::{BUCKETS, Cause, Class, Survey, blocks_from_here, survey};
 use super::{purge_all, survey};
+use crate::heap::look::Slab;
 use crate::heap::release::release;
 use crate::heap::statistics;
 use crate::heap::steal::steal_all;
@@ -125,6 +126,12 @@ fn every_byte_of_a_slab_is_told_once() {
     if in_a_process("every_byte_of_a_slab_is_told_once") {
         return;
     }
+    // One block, and a few that are cached with it: the rest of the slab is fresh.
+    let first = allocate(3072);
+    let touched = 8 * 3072;
+    let (row, untouched) = look(3072, |survey| survey.untouched);
+    assert!(row.live == 1 && row.cached <= 7 && untouched as usize >= (64 << 10) - touched, "{row:?} {untouched}");
+    free(first);
     let mut blocks: Vec<usize> = (0..20_000).map(|i| allocate(SIZES[i % 4])).collect();
     let in_slabs = |survey: &Survey| {
         let outside = survey.kept_by(Cause::Runs) + survey.kept_by(Cause::Slack) + survey.kept_by(Cause::Ineligible);
@@ -163,6 +170,21 @@ fn every_byte_of_a_slab_is_told_once() {
     check("given back");
     blocks.into_iter().for_each(free);
     steal_all();
+}
+
+#[test]
+fn blocks_of_several_pages_are_counted_once() {
+    let slab = Slab { block_size: 704, blocks: 93, slices: 1, ..Slab::NONE };
+    let count = |pages: &[usize]| {
+        let mut before = None;
+        pages.iter().map(|&page| blocks_from_here(&slab, page, before.replace(page))).sum::<u64>()
+    };
+    // Pages end in the midst of blocks 5, 11, ...
+    assert_eq!((count(&[0]), count(&[1]), count(&[0, 1]), count(&[0, 2])), (6, 7, 12, 13));
+    assert_eq!(count(&(0..16).collect::<Vec<_>>()), 93);
+    let slab = Slab { block_size: 114_688, blocks: 4, slices: 7, ..Slab::NONE };
+    assert_eq!((blocks_from_here(&slab, 0, None), blocks_from_here(&slab, 5, Some(4))), (1, 0));
+    assert_eq!((blocks_from_here(&slab, 27, Some(2)), blocks_from_here(&slab, 28, Some(27))), (0, 1));
 }
 
 #[test]

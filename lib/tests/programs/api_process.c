@@ -100,6 +100,7 @@ static void printed(void) {
     CHECK(strstr(other, "process: "));
     other[0] = 0, mi_stats_print(NULL);
     CHECK(strstr(other, "block size") && strstr(other, "larger") && strstr(other, "process: "));
+    CHECK(strstr(other, "heap: ") && strstr(other, "free and in memory: ") && strstr(other, "holes: "));
     other[0] = 0, mi_stats_print_out(NULL, NULL);
     CHECK(strstr(other, "block size"));
     text[0] = 0, mi_thread_stats_print_out(keep, text);
@@ -135,6 +136,15 @@ static void statistics(void) {
     CHECK(after.malloc_huge.current - before.malloc_huge.current == (long)mi_usable_size(large));
     CHECK(after.malloc_bins[73].current - before.malloc_bins[73].current == 1);
     CHECK(after.malloc_huge_count.total - before.malloc_huge_count.total == 2);
+    CHECK(after.reserved.current >= after.committed.current && after.committed.current >= normal);
+    CHECK(after.mmap_calls.total > 0 && after.purged.total >= before.purged.total && after.arena_count.total == 0);
+    mi_stats_t_decl(heap);
+    CHECK(mi_heap_stats_get(mi_heap_main(), &heap) && heap.reserved.current == 0 && heap.purged.total == 0);
+    char *freed = mi_malloc(20 << 20);
+    memset(freed, 1, 20 << 20), mi_free(freed), mi_purge_all(true);
+    mi_stats_t_decl(purged);
+    CHECK(mi_stats_get(&purged) && purged.purged.total - before.purged.total >= 20 << 20);
+    CHECK(purged.purge_calls.total > before.purge_calls.total && purged.committed.total >= purged.purged.total);
     mi_stats_reset(), mi_stats_merge();
     for (int i = 400; i < 1000; i++) mi_free(blocks[i]);
     mi_free(large);
