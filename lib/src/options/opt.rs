@@ -53,7 +53,7 @@ constants! {
     "Trace messages." VERBOSE Verbose
     "No effect." DEPRECATED_EAGER_COMMIT DeprecatedEagerCommit
     "Commit arenas at once." ARENA_EAGER_COMMIT ArenaEagerCommit
-    "How freed memory is given back." PURGE_DECOMMITS PurgeDecommits
+    "1: memory that is given back is taken away at once; 0: when the kernel needs it." PURGE_DECOMMITS PurgeDecommits
     "Pages of 2 MiB." ALLOW_LARGE_OS_PAGES AllowLargeOsPages
     "Pages of 1 GiB to reserve at the start." RESERVE_HUGE_OS_PAGES ReserveHugeOsPages
     "Their NUMA node." RESERVE_HUGE_OS_PAGES_AT ReserveHugeOsPagesAt
@@ -72,7 +72,7 @@ constants! {
     "No effect." DEPRECATED_MAX_SEGMENT_RECLAIM DeprecatedMaxSegmentReclaim
     "Free everything when the process ends." DESTROY_ON_EXIT DestroyOnExit
     "Size of an arena, in KiB." ARENA_RESERVE ArenaReserve
-    "How many times longer whole runs wait to be given back." ARENA_PURGE_MULT ArenaPurgeMult
+    "No effect: whole runs wait as long as pages." ARENA_PURGE_MULT ArenaPurgeMult
     "No effect." DEPRECATED_PURGE_EXTEND_DELAY DeprecatedPurgeExtendDelay
     "Use only arenas that are named." DISALLOW_ARENA_ALLOC DisallowArenaAlloc
     "Milliseconds to try again on Windows." RETRY_ON_OOM RetryOnOom
@@ -92,7 +92,7 @@ constants! {
     "Most slabs to take over from this thread's past; -1: any number." PAGE_MAX_RECLAIM PageMaxReclaim
     "The same from other threads." PAGE_CROSS_THREAD_MAX_RECLAIM PageCrossThreadMaxReclaim
     "Transparent huge pages." ALLOW_THP AllowThp
-    "Least run to give back, in KiB." MINIMAL_PURGE_SIZE MinimalPurgeSize
+    "Shortest range to give back, in KiB; 0: one page." MINIMAL_PURGE_SIZE MinimalPurgeSize
     "Largest block in an arena, in KiB." ARENA_MAX_OBJECT_SIZE ArenaMaxObjectSize
     "Each arena belongs to one NUMA node." ARENA_IS_NUMA_LOCAL ArenaIsNumaLocal
     "1: profile this process from its start. Only the environment can say so." PROF Prof
@@ -103,11 +103,11 @@ constants! {
     "Address space for stacks and counts, in bytes; 0: 64 MiB." PROF_MAX_BYTES ProfMaxBytes
     "Account for every call." MEMORY_EVENTS MemoryEvents
     "Memory that was given back is known to be zero." PURGE_ZEROES PurgeZeroes
-    "A thread that gives memory back." SCAVENGER Scavenger
-    "Give back pages inside slabs." PURGE_HOLES PurgeHoles
+    "Who gives memory back: 0 threads that allocate; 1 a thread when there are threads; 2 a thread." SCAVENGER Scavenger
+    "0: give back no pages between live blocks." PURGE_HOLES PurgeHoles
     "A test aid for that." PURGE_HOLES_EAGER_ZERO PurgeHolesEagerZero
-    "Least milliseconds between two sweeps of a thread." PURGE_HOLES_MIN_INTERVAL PurgeHolesMinInterval
-    "Every so many sweeps look at everything." PURGE_HOLES_FULL_EVERY PurgeHolesFullEvery
+    "Least milliseconds between two sweeps of idle threads." PURGE_HOLES_MIN_INTERVAL PurgeHolesMinInterval
+    "No effect: every sweep looks where something came back." PURGE_HOLES_FULL_EVERY PurgeHolesFullEvery
     "Write a heap snapshot at the end." SNAPSHOT_ON_EXIT SnapshotOnExit
     "Keep an empty large slab for the next thread." PAGE_RESERVE PageReserve
     "Use memory first that is still resident." RESIDENT_FIRST ResidentFirst

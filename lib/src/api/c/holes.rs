@@ -48,7 +48,7 @@ fn report(text: &mut Text, survey: &Survey) -> fmt::Result {
         *survey;
     writeln!(
         text,
-        "slabs:         {} live, {} given back, {} never touched",
+        "slabs:         {} live, {} given back, {} never touched (in memory only in huge pages)",
         Mib(live),
         Mib(returned),
         Mib(untouched)
@@ -121,7 +121,7 @@ fn table(text: &mut Text, classes: &[Class; CLASSES]) -> fmt::Result {
     writeln!(
         text,
         "\n{:>12} {:>8} {:>10} {:>10} {:>10} {:>10} {:>14} {:>10}",
-        "block size", "slabs", "live", "cached", "free", "pages kept", "free KiB there", "given back"
+        "block size", "slabs", "live", "cached", "free", "pages kept", "free KiB there", "pages back"
     )?;
     for row in classes.iter().filter(|row| row.slabs != 0) {
         writeln!(
