@@ -318,6 +318,11 @@ unsafe fn each_block(
     changed
 }
 
+/// Wholly free slabs that sweeps gave to the arena, so far.
+pub(crate) fn given_up() -> u64 {
+    GIVEN_UP.load(Relaxed)
+}
+
 /// How many claims there are.
 pub(crate) fn claims(_: &Sweeper) -> usize {
     COUNT.load(Relaxed)
@@ -378,6 +383,9 @@ unsafe fn give_back_to(index: usize, records: Range<usize>, done: &impl Fn(usize
             (*slab).free += changed as u16;
         }
         (*slab).hint = 0;
+        if returned != 0 && reads_zero() {
+            forget_rear(index);
+        }
         compiler_fence(SeqCst); // C1
         records.for_each(|number| RECORDS[number].store(0, Relaxed));
         // As if the last block had come back just now.
@@ -388,6 +396,19 @@ unsafe fn give_back_to(index: usize, records: Range<usize>, done: &impl Fn(usize
             _ => {}
         }
         returned
+    }
+}
+
+/// What lies in the last pages of a slab reads zero again if they were given back. The slabs are locked.
+unsafe fn forget_rear(index: usize) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let slab = &mut *slice(index);
+        let size = slab.block_size as usize;
+        let used = (slab.fresh as usize * size).div_ceil(os::PAGE).min(slab.length() * PAGES);
+        let is_back = |page: usize| (*slice(index + page / PAGES)).returned >> (page % PAGES) & 1 != 0;
+        let kept = (0..used).rev().find(|&page| !is_back(page)).map_or(0, |page| page + 1);
+        slab.fresh = slab.fresh.min((kept * os::PAGE).div_ceil(size) as u16);
     }
 }
 

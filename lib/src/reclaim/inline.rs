@@ -101,7 +101,6 @@ fn look_closely() {
         let Swept { waits, arena_bytes, hole_bytes } =
             sweep(if by_space || delay == 0 { Effort::Forced } else { Effort::Aged });
         SWEPT.store(os::now(), Relaxed);
-        os::permit_vectors(true);
         due::set(waits || arena_bytes + hole_bytes != 0);
     });
 }

@@ -72,6 +72,7 @@ pub(crate) fn purge_all(force: bool, metadata: bool) -> Option<PurgeReport> {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let mut report = None;
     sweep_if_alone(|sweep| {
+        os::permit_vectors(true);
         let all = force && os::now() - LAST.load(Relaxed) >= IN_A_HURRY;
         let stolen = if all { steal::steal_all() } else { steal::steal_idle() };
         let swept = sweep(match force {

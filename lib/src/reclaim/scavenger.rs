@@ -178,6 +178,7 @@ enum Round {
 
 extern "C" fn run(_: *mut u8) -> *mut u8 {
     ID.store(os::thread_id(), Relaxed);
+    os::permit_vectors(true);
     let (mut rest, mut quiet, mut moved) = (0, 0, os::now());
     let mut allowance = Allowance::new(moved);
     while CALL.load(Acquire) != END {

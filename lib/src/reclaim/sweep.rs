@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 /// Ranges at a time: two calls.
 const RANGES: usize = 2048;
 /// Most that a region can add: every other page of it, and runs that begin in it.
-const OF_REGION: usize = REGION * SLICE / PAGE / 2 + 2 * REGION;
+const OF_REGION: usize = REGION * SLICE / PAGE / 2 + 3 * REGION;
 /// Most claims on one region's slabs: the largest have 128 slices, and reach beyond it.
 const CLAIMS_OF_REGION: usize = REGION + 128;
 const PIECES: usize = 512;
@@ -139,11 +139,8 @@ fn sweep_region(sweeper: &Sweeper, batch: &mut Batch, region: usize, how: How, s
     let how = How { untouched: is_huge, ..how };
     let (mut waits, mut pages) = (false, 0);
     // Whole runs first: if there is much of them, the huge page goes anyway.
-    waits |= arena::begin_purge(region, how.forced, how.least.div_ceil(PAGES), |piece| {
-        pages += piece.slices * PAGES;
-        batch.add_piece(piece);
-    });
-    let (before, claims) = (batch.mark(), holes::claims(sweeper));
+    waits |= purge_runs(batch, region, how, &mut pages);
+    let (before, claims, given_up) = (batch.mark(), holes::claims(sweeper), holes::given_up());
     for index in region * REGION..(region + 1) * REGION {
         if !arena::is_used(index) || !arena::is_ours(index) {
             continue;
@@ -167,7 +164,18 @@ fn sweep_region(sweeper: &Sweeper, batch: &mut Batch, region: usize, how: How, s
             regions::mark(region, SPARED);
         }
     }
+    if holes::given_up() != given_up {
+        waits |= purge_runs(batch, region, how, &mut pages);
+    }
     waits
+}
+
+/// Have free runs that begin in a region taken away. Returns whether others wait for the next sweep.
+fn purge_runs(batch: &mut Batch, region: usize, how: How, pages: &mut usize) -> bool {
+    arena::begin_purge(region, how.forced, how.least.div_ceil(PAGES), |piece| {
+        *pages += piece.slices * PAGES;
+        batch.add_piece(piece);
+    })
 }
 
 /// Give ranges to the kernel, and note those that it refuses.
@@ -190,7 +198,7 @@ impl Batch {
     fn has_room(&self, sweeper: &Sweeper) -> bool {
         self.count + OF_REGION <= RANGES
             && holes::claims(sweeper) + CLAIMS_OF_REGION <= holes::CLAIMS
-            && self.piece_count + 2 * REGION <= PIECES
+            && self.piece_count + 3 * REGION <= PIECES
     }
 
     /// Number of the range that it is part of.

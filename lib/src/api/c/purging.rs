@@ -1,6 +1,7 @@
 //! Returning memory to the operating system when the program says so. It happens without being asked for, too.
 
 use super::hooks;
+use crate::heap::steal;
 use crate::os;
 use crate::reclaim;
 use core::ffi::c_int;
@@ -81,6 +82,7 @@ fn purge(force: bool, metadata: bool, wait_ms: usize) -> Option<PurgeReport> {
 
 /// For functions that collect: return everything that can be had at once. Returns the bytes.
 pub(super) fn return_all() -> usize {
+    steal::steal_all(); // also where one purge follows another too soon to do that
     purge(true, false, PURGE_WAIT).map_or(0, |report| report.bytes())
 }
 
