@@ -5,7 +5,7 @@
 
 use super::pool::Pool;
 use super::window::address_of;
-use super::{SLICE, SLICES, slice, spans};
+use super::{SLICE, SLICES, slice, spans, walk};
 use crate::options::{self, Name};
 use crate::os::lock::Lock;
 use core::ffi::c_void;
@@ -93,7 +93,7 @@ impl Arena {
     /// Slices that are not in use.
     pub(crate) fn free_slices(&self) -> usize {
         let (first, slices) = self.range();
-        spans::free_slices(first, first + slices)
+        walk::free_slices(first, first + slices)
     }
 
     fn place(&self) -> usize {

@@ -27,6 +27,7 @@ pub(crate) mod regions;
 mod reserve;
 mod slice;
 mod spans;
+mod walk;
 mod window;
 
 pub(crate) use arenas::{Arena, Nature, all as arenas, is_plain, numbered};
@@ -40,9 +41,9 @@ pub(crate) use slice::{BITMAP_WORDS, Kind, ListState, Residence, Slice};
 #[cfg(test)]
 pub(crate) use spans::used_slices;
 pub(crate) use spans::{
-    allocate, allocate_in, extend, free, is_busy_here, is_used, next_of, next_with_blocks, pool_of, renew, repair,
-    reuse, used, walk, with_room,
+    allocate, allocate_in, extend, free, is_busy_here, is_used, pool_of, renew, repair, reuse, with_room,
 };
+pub(crate) use walk::{next_of, next_with_blocks, used, walk};
 pub(crate) use window::{address_of, class_entry, index_of, initialise, is_initialised, is_ours, slice, slice_index};
 
 /// Log2 of [`SLICE`].

@@ -7,6 +7,7 @@ use super::arenas::is_plain;
 use super::bins::unlink;
 use super::regions::REGION;
 use super::spans::{self, LOCK, free_locked, pool_of};
+use super::walk::walk;
 use super::window::slice;
 use super::{Kind, PAGES, Residence, counts, huge};
 use crate::os;
@@ -172,7 +173,7 @@ fn take_clean_from(from: usize) -> Option<Purged> {
     }
     LOCK.lock();
     let mut found = None;
-    spans::walk(|run, kind| {
+    walk(|run, kind| {
         // SAFETY: the lock is held; this is the head of a run.
         unsafe {
             let length = (*slice(run)).length();
@@ -203,7 +204,7 @@ pub(crate) fn repair_purges() -> bool {
     LOCK.lock();
     loop {
         let mut found = None;
-        spans::walk(|run, kind| found = found.or((kind == Kind::Purge).then_some(run)));
+        walk(|run, kind| found = found.or((kind == Kind::Purge).then_some(run)));
         let Some(run) = found else { break };
         // SAFETY: the lock is held, and nobody knows the piece.
         unsafe { free_locked(run, Residence { aged: false, ..(*slice(run)).residence() }) };

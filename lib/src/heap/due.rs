@@ -1,17 +1,16 @@
 //! Whether the layer above wants to hear from slow paths that give nothing back, either.
 
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-static DUE: AtomicBool = AtomicBool::new(false);
+use super::hot::WORDS;
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Asked wherever stacks are swapped.
 #[inline(always)]
 pub(crate) fn is_due() -> bool {
-    DUE.load(Relaxed)
+    WORDS.due.load(Relaxed)
 }
 
 pub(crate) fn set(due: bool) {
-    if DUE.load(Relaxed) != due {
-        DUE.store(due, Relaxed);
+    if WORDS.due.load(Relaxed) != due {
+        WORDS.due.store(due, Relaxed);
     }
 }

@@ -1,10 +1,11 @@
 //! Calls that come while this very thread is inside the allocator: from a signal handler, or from a function of the C
 //! library that we call while we initialise. There is no promise for those, but they neither hang nor corrupt.
 
+use super::hot::WORDS;
 use super::release;
 use crate::os;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 const ROOM: usize = 256 * 1024;
 
@@ -15,8 +16,6 @@ unsafe impl Sync for Range {}
 
 static RANGE: Range = Range(UnsafeCell::new([0; ROOM]));
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// Blocks that could not be freed at once, chained through their first word.
-static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
 /// A block with 16-byte alignment that is never given back; null with `ENOMEM` when the range is used up.
 #[cold]
@@ -51,11 +50,12 @@ pub(super) unsafe fn usable_size(block: *const u8) -> usize {
 /// Free this block at the next ordinary slow path.
 #[cold]
 pub(super) unsafe fn defer(block: *mut u8) {
-    let mut first = DEFERRED.load(Relaxed);
+    // Chained through their first word.
+    let mut first = WORDS.deferred.load(Relaxed);
     loop {
         // SAFETY: the block is free, and every block has room for a pointer.
         unsafe { block.cast::<*mut u8>().write_unaligned(first) };
-        match DEFERRED.compare_exchange(first, block, AcqRel, Relaxed) {
+        match WORDS.deferred.compare_exchange(first, block, AcqRel, Relaxed) {
             Ok(_) => return,
             Err(now) => first = now,
         }
@@ -65,7 +65,7 @@ pub(super) unsafe fn defer(block: *mut u8) {
 /// Free what was deferred. With no lock held.
 #[inline(always)]
 pub(super) fn adopt_deferred() {
-    if !DEFERRED.load(Relaxed).is_null() {
+    if !WORDS.deferred.load(Relaxed).is_null() {
         adopt();
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn adopt_deferred() {
 #[cold]
 #[inline(never)]
 fn adopt() {
-    let mut block = DEFERRED.swap(core::ptr::null_mut(), AcqRel);
+    let mut block = WORDS.deferred.swap(core::ptr::null_mut(), AcqRel);
     while !block.is_null() {
         // SAFETY: the list was made by `defer`, and is now ours alone.
         unsafe {

@@ -6,25 +6,24 @@
 //! between cannot bias it. Estimates divide by `p`.
 
 use super::classes::{CLASSES, class_size};
+use super::hot::WORDS;
 use super::magazine::{LONG, POISON, Waits};
 use super::{Heap, all};
 use crate::os::lock::Lock;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicU64, Ordering::*};
 
-/// Odd: sampling is on. Raised by each start and each stop.
-static EPOCH: AtomicU32 = AtomicU32::new(0);
 static SEED: AtomicU64 = AtomicU64::new(0);
 /// Sampling rate in bytes.
 static RATE: AtomicU64 = AtomicU64::new(0);
-/// R / s of each class, as bits of an f64. Written only while EPOCH is even.
+/// R / s of each class, as bits of an f64. Written only while the epoch is even.
 static RATE_BY_SIZE: [AtomicU64; CLASSES] = [const { AtomicU64::new(0) }; CLASSES];
 /// Start and stop exclude each other.
 static SWITCH: Lock = Lock::new();
 
-/// The present epoch; odd while sampling is on.
+/// The present epoch; odd while sampling is on. Raised by each start and each stop.
 #[inline(always)]
 pub(crate) fn epoch() -> u32 {
-    EPOCH.load(Relaxed)
+    WORDS.epoch.load(Relaxed)
 }
 
 pub(crate) fn is_on(epoch: u32) -> bool {
@@ -43,7 +42,7 @@ pub(crate) fn start(rate: u64, seed: u64) {
     let rate = rate.max(1);
     SWITCH.lock();
     if is_on(epoch()) {
-        EPOCH.fetch_add(1, SeqCst);
+        WORDS.epoch.fetch_add(1, SeqCst);
     }
     RATE.store(rate, Relaxed);
     SEED.store(seed, Relaxed);
@@ -52,7 +51,7 @@ pub(crate) fn start(rate: u64, seed: u64) {
     }
     // The epoch first, then the poison under each lock: an owner that read the old epoch under its lock is poisoned
     // afterwards, so none misses the start.
-    EPOCH.fetch_add(1, SeqCst);
+    WORDS.epoch.fetch_add(1, SeqCst);
     for heap in all() {
         // SAFETY: H3, and `bottom` is written under the lock.
         unsafe {
@@ -76,7 +75,7 @@ unsafe fn poison(heap: *mut Heap) {
 pub(crate) fn stop() {
     SWITCH.lock();
     if is_on(epoch()) {
-        EPOCH.fetch_add(1, SeqCst);
+        WORDS.epoch.fetch_add(1, SeqCst);
     }
     SWITCH.unlock();
 }

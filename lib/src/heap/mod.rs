@@ -28,6 +28,7 @@
 //!   `pthread_*` only with no lock held.
 
 pub(crate) mod allocate;
+mod bits;
 pub(crate) mod classes;
 pub(crate) mod due;
 mod emergency;
@@ -36,6 +37,7 @@ pub(crate) mod grow;
 pub(crate) mod guarded;
 pub(crate) mod holes;
 mod home;
+mod hot;
 pub(crate) mod interval;
 pub(crate) mod look;
 mod magazine;

@@ -3,7 +3,7 @@
 use super::classes::LARGEST_CAPACITY;
 use super::magazine::{ClassState, Magazine};
 use super::misuse::{self, Misuse};
-use super::{Heap, emergency, home, interval, secure, slab};
+use super::{Heap, bits, emergency, home, interval, secure, slab};
 use crate::arena::{index_of, slice};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::*;
@@ -21,9 +21,9 @@ pub(super) unsafe fn refill(heap: *mut Heap, class: usize, magazine: &Magazine, 
             // A new slab only for a stack that got nothing: a partly filled one is good enough.
             let Some(index) = slab::current(home, class, slot == slots.end) else { break };
             let taken = if secure::checks_frees() {
-                slab::take_any(home, index, slots.start, heap)
+                bits::take_any(home, index, slots.start, heap)
             } else {
-                slab::take(home, index, slots.start, slot)
+                bits::take(home, index, slots.start, slot)
             };
             // Only the slots that are popped last are told apart.
             fresh = taken.fresh + if taken.fresh == (slot - taken.slot) / 8 { fresh } else { 0 };
@@ -91,7 +91,7 @@ unsafe fn put_at_home(home: *mut Heap, held: *mut Heap, blocks: *const usize, co
         return unsafe { defer_those_at_home(home, blocks, count, rest) };
     };
     let (mut left, mut bytes) = (0, 0);
-    let mut slab = slab::Open::NONE;
+    let mut slab = bits::Open::NONE;
     for i in 0..count {
         // SAFETY: the caller's arrays; whoever holds a block may read its slab's owner (H2).
         unsafe {
@@ -103,7 +103,7 @@ unsafe fn put_at_home(home: *mut Heap, held: *mut Heap, blocks: *const usize, co
                     left += 1;
                     continue;
                 }
-                slab = slab::Open::of(block, member, (*slice(member)).first as usize);
+                slab = bits::Open::of(block, member, (*slice(member)).first as usize);
             }
             let size = slab.block_size();
             if slab.put(home, block) {
@@ -112,7 +112,7 @@ unsafe fn put_at_home(home: *mut Heap, held: *mut Heap, blocks: *const usize, co
         }
     }
     // SAFETY: the slabs are locked.
-    unsafe { slab::came_back(home, bytes) };
+    unsafe { bits::came_back(home, bytes) };
     left
 }
 

@@ -5,7 +5,7 @@
 
 use super::interval::{GOLDEN, mix};
 use super::misuse::{self, Misuse};
-use super::{CLASSES, Heap, all, emergency, home, slab, steal};
+use super::{CLASSES, Heap, all, bits, emergency, home, steal};
 use crate::arena::{self, slice};
 use crate::options::{self, Unit};
 use crate::os;
@@ -162,12 +162,12 @@ pub(super) unsafe fn release(heap: *mut Heap, class: usize, index: usize, block:
         };
         if clears() {
             // Not under the lock. Only the caller can give the block back, so it stays what it is meanwhile.
-            if !with_slab(&|first| slab::is_live(first, block as usize)) {
+            if !with_slab(&|first| bits::is_live(first, block as usize)) {
                 return;
             }
             block.write_bytes(0, super::classes::class_size(class));
         }
-        if with_slab(&|first| slab::put(home, first, block as usize)) {
+        if with_slab(&|first| bits::put(home, first, block as usize)) {
             count_free(heap, class);
         }
     }

@@ -10,7 +10,7 @@ use super::{DELETED, DESTROYED, Heap, IDLE, IDLE_ZONES, IN_USE, REGISTRY, Zone, 
 use crate::arena::{self, Kind, index_of, slice};
 use crate::heap::classes::CLASSES;
 use crate::heap::slab::SlabLists;
-use crate::heap::{holes, home, interval, sampled, slab, span, steal, thread};
+use crate::heap::{bits, holes, home, interval, sampled, slab, span, steal, thread};
 use crate::os;
 use core::sync::atomic::Ordering::*;
 
@@ -101,7 +101,7 @@ unsafe fn detach_guests(zone: *mut Zone, keep: bool) {
                     for (slots, count) in [state.cached(magazine), state.cached_frees(magazine)] {
                         for slot in 0..count {
                             let block = *slots.add(slot);
-                            slab::put((*zone).home(), (*slice(index_of(block))).first as usize, block);
+                            bits::put((*zone).home(), (*slice(index_of(block))).first as usize, block);
                         }
                     }
                 }

@@ -4,7 +4,7 @@ use super::{Heap, guest, is_busy, of_heap};
 use crate::arena::{Kind, class_entry, is_ours, slice};
 use crate::heap::classes::class_size;
 use crate::heap::misuse::{self, Misuse};
-use crate::heap::{child, emergency, home, release as ordinary, secure, slab};
+use crate::heap::{bits, child, emergency, home, release as ordinary, secure};
 use core::sync::atomic::Ordering::*;
 
 /// Free a block; `index` is the slice it begins in. With no lock held.
@@ -98,10 +98,10 @@ unsafe fn put(home: *mut Heap, class: usize, index: usize, block: *mut u8) -> bo
             return false;
         }
         let first = (*slice(index)).first as usize;
-        if secure::clears() && slab::is_live(first, block as usize) {
+        if secure::clears() && bits::is_live(first, block as usize) {
             block.write_bytes(0, class_size(class));
         }
-        if slab::put(home, first, block as usize)
+        if bits::put(home, first, block as usize)
             && let Some(zone) = of_heap(home)
         {
             (*zone).freed[class].fetch_add(1, Relaxed);

@@ -80,7 +80,9 @@ macro_rules! global_word {
     ($(#[$doc:meta])* $read:ident, $write:ident, $symbol:literal, $initial:literal) => {
         core::arch::global_asm!(
             ".pushsection .data.mimalloc_pprof,\"aw\",@progbits",
-            ".balign 8",
+            // Not at the start of a page: see `OffPageStart`.
+            ".balign 4096",
+            ".skip {place}",
             concat!(".hidden ", $symbol),
             concat!(".globl ", $symbol),
             concat!(".type ", $symbol, ",@object"),
@@ -88,6 +90,7 @@ macro_rules! global_word {
             concat!($symbol, ":"),
             concat!(".quad ", $initial),
             ".popsection",
+            place = const crate::os::PLACE_IN_PAGE,
         );
 
         $(#[$doc])*

@@ -38,7 +38,7 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum At {
     Idle,
-    // `slab::current` and `slab::take`.
+    // `slab::current` and `bits::take`.
     Current,
     TakeLoad,
     TakeStore,

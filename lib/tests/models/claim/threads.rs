@@ -1,4 +1,4 @@
-//! Threads that take blocks from the slab and give them back (`heap/slab.rs`), give the empty slab to the arena, and end the zone
+//! Threads that take blocks from the slab and give them back (`heap/bits.rs`), give the empty slab to the arena, and end the zone
 //! (`heap/zone/end.rs`). Each has the slabs locked, so that only a fork can see what is between two of their stores.
 
 use super::super::explore::{Bad, Fault, Steps};

@@ -192,7 +192,7 @@ impl Run<'_> {
         Some(slab)
     }
 
-    /// `slab::put`, `sampled::give_back`.
+    /// `bits::put`, `sampled::give_back`.
     fn put(&mut self, slab: u8, bit: u8) {
         self.slab(slab).out &= !bit; // the block is in the hands of whoever is at it
         self.store(slab, |slab| slab.bits |= bit);
