@@ -100,11 +100,13 @@ fn visits_of_heaps() {
 #[test]
 fn returning_memory() {
     with_both("purging.c", &[], succeed, "");
-    for (name, value) in
-        [("SCAVENGER", "0"), ("SCAVENGER", "2"), ("PURGE_DELAY", "0"), ("PURGE_DELAY", "-1"), ("PURGE_HOLES", "0")]
-    {
-        let with = |command: &mut Command| succeed(command.env(format!("MIMALLOC_{name}"), value));
-        with_both("purging.c", &[], with, "");
+    let folder = library().parent().unwrap();
+    let program = compile("purging.c", &[INCLUDE, &format!("-L{}", folder.display()), "-lmimalloc_pprof"]);
+    for option in ["SCAVENGER=0", "SCAVENGER=2", "PURGE_DELAY=0", "PURGE_DELAY=-1", "PURGE_HOLES=0"] {
+        let (name, value) = option.split_once('=').unwrap();
+        let mut command = Command::new(&program);
+        command.env("LD_LIBRARY_PATH", folder).env(format!("MIMALLOC_{name}"), value);
+        assert_eq!(succeed(&mut command), "", "{option}");
     }
 }
 
@@ -167,7 +169,7 @@ fn check_json(text: &str) {
         heaps_delete_wait malloc_bins page_bins chunk_bins holes purged_bytes purged_blocks purged_bytes_total discard_calls \
         reuse_calls pages_freed ineligible_pages ineligible_bytes ineligible_free_bytes unformed_bytes unformed_bytes_total \
         unformed_discard_calls unformed_reuse_calls pages_skipped blocks_visited full_sweeps retained pages_with_live_blocks \
-        caches free_pages free_runs empty_slabs huge_pages tails slack ineligible purge_holes_off";
+        caches free_pages free_runs freed_spans empty_slabs huge_pages tails slack ineligible purge_holes_off";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
     assert_eq!(text.matches("\"block_size\": ").count(), 2 * 74);
     assert_eq!(text.matches("\"bin\": ").count(), 6);

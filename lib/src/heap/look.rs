@@ -1,7 +1,7 @@
 //! Slabs and caches as they are at one moment, for who wants to know why memory cannot be given back. Nothing is changed.
 
 use super::classes::{CLASSES, slab_slices};
-use super::{Heap, all, home, sampled, span};
+use super::{Heap, all, home, sampled, shelf, span};
 use crate::arena::{self, BITMAP_WORDS, Kind, ListState, slice};
 use core::sync::atomic::Ordering::*;
 
@@ -144,6 +144,11 @@ pub(crate) fn each_cached(mut visit: impl FnMut(usize, usize)) {
             (*heap).lock.unlock();
         }
     }
+}
+
+/// Bytes of large blocks that were freed and that their threads keep at hand.
+pub(crate) fn shelved() -> usize {
+    shelf::bytes()
 }
 
 /// Blocks that are kept for sampled ones, and their bytes. (Those that are kept for guarded ones are told with their spans.)

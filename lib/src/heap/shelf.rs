@@ -44,6 +44,12 @@ impl Shelf {
     }
 }
 
+/// Bytes of the runs that are on shelves.
+pub(super) fn bytes() -> usize {
+    // SAFETY: H3.
+    all().map(|heap| unsafe { ((*heap).shelf.run.load(Relaxed) >> LENGTH) * SLICE }).sum()
+}
+
 fn word_of(run: usize, slices: usize) -> usize {
     slices << LENGTH | run
 }

@@ -44,6 +44,15 @@ enum Which {
     Idle,
 }
 
+/// Whose heap it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    /// This thread's, which is not at it meanwhile, though this may be a signal handler that has interrupted it at any point: no fence
+    /// is needed.
+    Own,
+    Other,
+}
+
 /// Give the cached blocks of all threads back to their slabs, this thread's own included, and the slabs that are wholly free to the
 /// arena. With no lock held.
 pub(crate) fn steal_all() -> Stolen {
@@ -89,15 +98,19 @@ fn steal_those(which: Which, wanted: impl Fn(*mut Heap) -> bool) -> Stolen {
                     Rest::Yes | Rest::Unknown => {}
                 }
                 if core::ptr::eq((*heap).host.load(Relaxed), own) && !Heap::is_empty_heap(own) {
-                    // Its guests, too; not in one that this signal handler has interrupted.
+                    // Its guests, too; not in one that this signal handler has interrupted. By theft: if it has interrupted a push, the
+                    // stack may not be taken apart.
                     if !home::is_busy_here(heap) {
-                        flush_own(heap, which);
+                        steal(heap, loot, which, Victim::Own);
                     }
                 } else if thread::claim_orphan(heap) {
-                    flush_own(heap, which);
+                    match which {
+                        Which::All => thread::flush_all(heap),
+                        Which::Idle => thread::flush_idle(heap),
+                    }
                     thread::give_up(heap);
                 } else {
-                    stolen.blocks += steal(heap, loot, which);
+                    stolen.blocks += steal(heap, loot, which, Victim::Other);
                     stolen.refused += (FENCE.load(Relaxed) == REFUSED) as usize;
                 }
                 if at_rest == Rest::Yes {
@@ -139,17 +152,6 @@ unsafe fn has_rested(heap: *mut Heap) -> Rest {
     }
 }
 
-/// The caches of a heap that is this thread's.
-unsafe fn flush_own(heap: *mut Heap, which: Which) {
-    // SAFETY: the caller owns the heap.
-    unsafe {
-        match which {
-            Which::All => thread::flush_all(heap),
-            Which::Idle => thread::flush_idle(heap),
-        }
-    }
-}
-
 /// No theft is on its way as long as this lives.
 pub(super) struct AtRest(bool);
 
@@ -186,7 +188,7 @@ fn fence_works() -> bool {
 }
 
 /// What is cached in one heap, given back. Returns the number of blocks.
-unsafe fn steal(heap: *mut Heap, loot: *mut usize, which: Which) -> usize {
+unsafe fn steal(heap: *mut Heap, loot: *mut usize, which: Which, victim: Victim) -> usize {
     // SAFETY: stacks are touched under the heap's lock; the loot has room for all slots of a heap.
     unsafe {
         match which {
@@ -207,12 +209,12 @@ unsafe fn steal(heap: *mut Heap, loot: *mut usize, which: Which) -> usize {
                 continue;
             }
             take(state.take_frees(magazine));
-            if fence_works() && state.claim(magazine) {
+            if (victim == Victim::Own || fence_works()) && state.claim(magazine) {
                 claims[class / 64] |= 1 << (class % 64);
             }
         }
         if claims.iter().any(|&word| word != 0) {
-            let fenced = os::fence_process();
+            let fenced = victim == Victim::Own || os::fence_process();
             if !fenced {
                 FENCE.store(REFUSED, Relaxed);
             }

@@ -32,6 +32,8 @@ pub(crate) enum Cause {
     Young,
     /// The same of a free run.
     Runs,
+    /// A large block that was freed, and that its thread keeps at hand.
+    Shelved,
     /// The slab is wholly free, and kept for its class.
     Kept,
     /// A page of a huge page that is not worth being split.
@@ -59,6 +61,7 @@ impl Cause {
             "in pages that are free since the last sweep; the next ones give them back, if any may",
         ),
         (Cause::Runs, "free_runs", "in free runs, the same"),
+        (Cause::Shelved, "freed_spans", "in larger blocks that their threads have freed last and keep at hand"),
         (Cause::Kept, "empty_slabs", "in empty slabs that are kept for the next blocks"),
         (Cause::Huge, "huge_pages", "in huge pages that have too few free pages to be split for them"),
         (Cause::Tails, "tails", "behind the last blocks of slabs"),
@@ -218,6 +221,7 @@ pub(crate) fn survey(tell: impl FnOnce(&Survey)) -> bool {
         let (blocks, bytes) = look::parked();
         (blocks as u64, bytes as u64)
     };
+    survey.add(Cause::Shelved, look::shelved());
     let mut next = Some(0);
     while let Some(from) = next {
         // No page is claimed meanwhile, as a claim looks like live blocks.

@@ -36,6 +36,12 @@ fn look<R>(size: u64, tell: impl FnOnce(&Survey) -> R) -> (Row, R) {
     seen.unwrap()
 }
 
+fn look_at<R>(tell: impl FnOnce(&Survey) -> R) -> R {
+    let mut seen = None;
+    assert!(survey(|survey| seen = Some(tell(survey))));
+    seen.unwrap()
+}
+
 /// What is to be said of these live blocks.
 fn expected(blocks: &[usize], size: usize) -> Row {
     let mut pages = BTreeMap::<usize, (u64, usize)>::new();
@@ -134,7 +140,10 @@ fn every_byte_of_a_slab_is_told_once() {
     free(first);
     let mut blocks: Vec<usize> = (0..20_000).map(|i| allocate(SIZES[i % 4])).collect();
     let in_slabs = |survey: &Survey| {
-        let outside = survey.kept_by(Cause::Runs) + survey.kept_by(Cause::Slack) + survey.kept_by(Cause::Ineligible);
+        let outside = survey.kept_by(Cause::Runs)
+            + survey.kept_by(Cause::Shelved)
+            + survey.kept_by(Cause::Slack)
+            + survey.kept_by(Cause::Ineligible);
         survey.live + survey.free_in_memory() - outside + survey.returned + survey.untouched
     };
     let check = |step: &str| {
@@ -170,6 +179,20 @@ fn every_byte_of_a_slab_is_told_once() {
     check("given back");
     blocks.into_iter().for_each(free);
     steal_all();
+}
+
+#[test]
+fn a_span_at_hand_is_told() {
+    if in_a_process("a_span_at_hand_is_told") {
+        return;
+    }
+    let shelved = || look_at(|survey| survey.kept_by(Cause::Shelved));
+    let block = allocate(600_000);
+    assert_eq!(shelved(), 0);
+    free(block);
+    assert_eq!(shelved(), 640 << 10);
+    steal_all();
+    assert_eq!(shelved(), 0);
 }
 
 #[test]

@@ -205,7 +205,19 @@ static void in_signal_handlers(void) {
         setitimer(ITIMER_REAL, &timer, NULL);
         while (signals == last) free(malloc(i * 1000)), mi_purge_all(true), free(malloc(100));
     }
+    /* in the midst of a pop or a push */
+    static char *p[64];
+    timer.it_value.tv_usec = 150;
+    for (int last = signals, i = 0; i < 1000; last = signals, i++) {
+        setitimer(ITIMER_REAL, &timer, NULL);
+        while (signals == last)
+            for (int k = 0; k < 64; k++) {
+                CHECK(!p[k] || *p[k] == k);
+                free(p[k]), p[k] = malloc(100), *p[k] = k;
+            }
+    }
     setitimer(ITIMER_REAL, &none, NULL);
+    for (int k = 0; k < 64; k++) free(p[k]);
     CHECK(results != 0 && results < 8);
 }
 
