@@ -113,6 +113,30 @@ fn purges_under_all_options() {
     }
 }
 
+#[test]
+fn what_is_taken_to_be_true_of_memory() {
+    let program = compile("reclaim_truths.c", &["-ldl"]);
+    for what in ["outside", "split", "counted", "locked"] {
+        succeed(preloaded(&program).arg(what));
+    }
+    for options in [["SCAVENGER=2"], ["SCAVENGER=1"]] {
+        assert_eq!(succeed(with(&program, &options).arg("last")), "handled\n");
+    }
+}
+
+/// Who gives memory back wakes up only for that.
+#[test]
+fn sleep() {
+    let program = compile("reclaim_truths.c", &["-ldl"]);
+    let cases: [(&[&str], &[&str]); 3] = [(&[], &[]), (&["PURGE_DELAY=-1"], &[]), (&[], &["locked"])];
+    let sleepers = cases.map(|(options, arguments)| {
+        let mut command = with(&program, options);
+        command.arg("quiet").args(arguments);
+        std::thread::spawn(move || succeed(&mut command))
+    });
+    sleepers.into_iter().for_each(|sleeper| drop(sleeper.join().unwrap()));
+}
+
 /// What is discarded is overwritten first, so that a discard of what is in use shows at once.
 #[test]
 fn stress_with_poison() {
