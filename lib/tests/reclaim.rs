@@ -137,6 +137,25 @@ fn sleep() {
     sleepers.into_iter().for_each(|sleeper| drop(sleeper.join().unwrap()));
 }
 
+/// The allocator's own thread meets nothing of the program, and the program nothing of it.
+#[test]
+fn a_guest() {
+    let program = compile("reclaim_guest.c", &["-ldl"]);
+    for (scavenger, threads) in [("0", "1 2\n"), ("1", "1 3\n"), ("2", "2 3\n")] {
+        let options = [&*format!("SCAVENGER={scavenger}")];
+        assert_eq!(succeed(with(&program, &options).arg("count")), threads, "scavenger={scavenger}");
+    }
+    let alone = ["identity", "signals", "namespaces", "descriptors", "no_table", "ends", "children", "daemons"];
+    for what in alone.iter().chain(&["no_threads", "no_proc"]) {
+        succeed(preloaded(&program).arg(what));
+    }
+    for what in ["children", "daemons"] {
+        succeed(with(&program, &["SCAVENGER=2", "PURGE_DELAY=0"]).arg(what));
+    }
+    let script = "ulimit -s 64; exec env LD_PRELOAD=\"$1\" \"$0\" children";
+    succeed(Command::new("bash").args(["-c", script]).arg(&program).arg(support::library()));
+}
+
 /// What is discarded is overwritten first, so that a discard of what is in use shows at once.
 #[test]
 fn stress_with_poison() {

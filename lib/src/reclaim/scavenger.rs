@@ -4,8 +4,9 @@
 //! there is not and no thread has moved: an idle process stays asleep. What a thread has cached and not used between two sweeps goes
 //! back with the rest. The time it takes is [bounded](Allowance): a twentieth of one processor, and a fifth of a second at once.
 //!
-//! It is a guest in the program: it handles no signal, it goes when no thread is left that has a heap (or it would be the last one,
-//! which keeps a process alive), it is ended when the process ends, and a forked child has none until it has a second thread.
+//! It is a guest in the program: it handles no signal, it has descriptors of its own (or opens no files), it goes when no thread is left
+//! that has a heap (or it would be the last one, which keeps a process alive), it is ended when the process ends, and a forked child
+//! has none until it has a second thread.
 
 use super::allowance::Allowance;
 use super::{Effort, Swept, debt, sweep_if_alone};
@@ -179,11 +180,12 @@ enum Round {
 extern "C" fn run(_: *mut u8) -> *mut u8 {
     ID.store(os::thread_id(), Relaxed);
     os::permit_vectors(true);
+    let may_open = os::leave_descriptors();
     let (mut rest, mut quiet, mut moved) = (0, 0, os::now());
     let mut allowance = Allowance::new(moved);
     while CALL.load(Acquire) != END {
         let start = os::thread_cpu_time();
-        let found = round(quiet == QUIET_ROUNDS, &mut moved);
+        let found = round(quiet == QUIET_ROUNDS, may_open, &mut moved);
         if heap::threads(1) == 0 {
             break; // the last one has left while a heap was borrowed
         }
@@ -244,13 +246,13 @@ fn nap(time: u64) {
     }
 }
 
-/// `last`: it is going to sleep if this finds nothing. `moved`: when a thread of the program was seen at work last.
-fn round(last: bool, moved: &mut u64) -> Round {
+/// `last`: it is going to sleep if this finds nothing. `may_open`: files. `moved`: when a thread of the program was seen at work last.
+fn round(last: bool, may_open: bool, moved: &mut u64) -> Round {
     let wanted = options::get(Name::PurgeDelay);
     if wanted < 0 {
         return Round::Quiet;
     }
-    let short = os::memory_is_short();
+    let short = may_open && os::memory_is_short();
     let mut found = Round::Busy; // another sweep is on its way
     sweep_if_alone(|sweep| {
         let stolen = steal::steal_idle();

@@ -26,6 +26,7 @@ pub(super) const MBIND: usize = 237;
 pub(super) const PRLIMIT64: usize = 302;
 pub(super) const GETRANDOM: usize = 318;
 pub(super) const MEMBARRIER: usize = 324;
+pub(super) const CLOSE_RANGE: usize = 436;
 pub(super) const PROCESS_MADVISE: usize = 440;
 
 /// The kernel's own result: negative values are `-errno`.

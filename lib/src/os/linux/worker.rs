@@ -2,7 +2,7 @@
 
 use super::super::PAGE;
 use super::libc::{self, EINVAL};
-use super::syscall::{FUTEX, PRCTL, RT_SIGPROCMASK, syscall};
+use super::syscall::{CLOSE_RANGE, FUTEX, PRCTL, RT_SIGPROCMASK, syscall};
 use super::{map, unmap};
 use core::ffi::CStr;
 use core::ptr::{null, null_mut};
@@ -101,6 +101,17 @@ pub(crate) fn detach_this_thread() {
     unsafe { libc::pthread_detach(libc::pthread_self()) };
 }
 
+/// The calling thread, one of ours, gets a table of descriptors of its own, with nothing in it. True: what it opens from now on is not the
+/// program's, which may close all that it does not know of, and open something else under the same number while we read.
+///
+/// Nothing stays open in it, or whoever waits for the end of a pipe would wait for ever. That goes for standard error, too: what this
+/// thread has to say is lost.
+pub(crate) fn leave_descriptors() -> bool {
+    const UNSHARE: usize = 2;
+    // SAFETY: the table that is emptied is the calling thread's alone. A copy of the program's, if others use that.
+    unsafe { syscall(CLOSE_RANGE, [0, u32::MAX as usize, UNSHARE, 0, 0, 0]) == 0 }
+}
+
 fn create(start: *mut u8) -> Option<usize> {
     // 56 bytes in the C libraries there are.
     let mut attributes = [0u64; 16];
@@ -194,6 +205,24 @@ mod tests {
         }
         let name: std::vec::Vec<u8> = NAME.iter().flat_map(|half| half.load(Relaxed).to_ne_bytes()).collect();
         assert_eq!(name, b"0123456789abcde\0");
+    }
+
+    #[test]
+    fn descriptors_of_its_own() {
+        static LEFT: AtomicU32 = AtomicU32::new(2);
+        static OPENED: AtomicU64 = AtomicU64::new(0);
+        extern "C" fn run(_: *mut u8) -> *mut u8 {
+            LEFT.store(leave_descriptors() as u32, Relaxed);
+            // What is open: the folder itself.
+            let open = std::fs::read_dir("/proc/thread-self/fd").unwrap();
+            OPENED.store(open.count() as u64, Relaxed);
+            null_mut()
+        }
+        let mine = std::fs::File::open("/dev/null").unwrap();
+        join_thread(start_thread(c"table", run).unwrap());
+        assert!(mine.metadata().is_ok());
+        let left = LEFT.load(Relaxed) == 1;
+        assert_eq!(OPENED.load(Relaxed) == 1, left, "{}", OPENED.load(Relaxed));
     }
 
     #[test]
