@@ -137,6 +137,25 @@ fn sleep() {
     sleepers.into_iter().for_each(|sleeper| drop(sleeper.join().unwrap()));
 }
 
+#[test]
+fn what_is_zero_and_what_errno_is() {
+    let program = compile("reclaim_zero.c", &["-ldl"]);
+    for options in [&[] as &[&str], &["PURGE_DELAY=0"], &["PURGE_DECOMMITS=0"], &["ALLOW_THP=2"]] {
+        succeed(with(&program, options).args([&seed(), "2", "errno"]));
+    }
+    succeed(preloaded(&program).args([&seed(), "2", "errno", "refuse"]));
+    let options: &[&[&str]] = &[
+        &["PURGE_DELAY=0"],
+        &["PURGE_DELAY=1", "ALLOW_THP=0"],
+        &["PURGE_DELAY=1", "ALLOW_THP=2"],
+        &["PURGE_DELAY=1", "PURGE_DECOMMITS=0"],
+        &["SCAVENGER=0", "MINIMAL_PURGE_SIZE=16"],
+    ];
+    for options in options {
+        succeed(with(&program, options).args([&seed(), &scaled(1), "zero"]));
+    }
+}
+
 /// The allocator's own thread meets nothing of the program, and the program nothing of it.
 #[test]
 fn a_guest() {
