@@ -164,7 +164,8 @@ fn a_guest() {
         let options = [&*format!("SCAVENGER={scavenger}")];
         assert_eq!(succeed(with(&program, &options).arg("count")), threads, "scavenger={scavenger}");
     }
-    let alone = ["identity", "signals", "namespaces", "descriptors", "no_table", "ends", "children", "daemons"];
+    let alone =
+        ["identity", "signals", "namespaces", "descriptors", "no_table", "ends", "children", "daemons", "cancel"];
     for what in alone.iter().chain(&["no_threads", "no_proc"]) {
         succeed(preloaded(&program).arg(what));
     }

@@ -166,6 +166,7 @@ pub(super) fn forked() {
     CALL.store(WAIT, Relaxed);
     SLEEPS.store(false, Relaxed);
     FAILURES.store(0, Relaxed);
+    ID.store(0, Relaxed); // a new thread may have the place of that one
 }
 
 /// What a round has found.
@@ -281,6 +282,10 @@ fn round(last: bool, may_open: bool, moved: &mut u64) -> Round {
 /// It goes by itself, if nobody waits for it.
 fn leave() {
     ID.store(0, Relaxed);
+    // Who makes it does not know yet that it is there: it would be taken to run for ever.
+    while STATE.load(Acquire) == STARTING {
+        os::wait_on(&STATE, STARTING, Some(LEAST_DELAY as u64 * 1_000_000));
+    }
     if STATE.compare_exchange(RUNNING, NONE, AcqRel, Relaxed).is_ok() {
         os::detach_this_thread();
         threads_changed(); // a thread may have come meanwhile

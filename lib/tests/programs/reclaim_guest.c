@@ -360,6 +360,37 @@ static void daemons(void) {
     end(thread);
 }
 
+/* Whom the program has cancelled, that one does not end in the allocator. */
+static atomic_int got_through;
+static void *cancelled(void *unused) {
+    free(malloc(100)), wait_for_guest(true);
+    pthread_cancel(pthread_self());
+    mi_scavenger_stop();
+    got_through++;
+    for (;;) pause();
+}
+static void *waits(void *unused) {
+    free(malloc(100));
+    for (;;) nap(1000);
+}
+static void cancel_once(void) {
+    pthread_t threads[20];
+    for (int i = 0; i < 20; i++) threads[i] = start(waits);
+    wait_for_guest(true);
+    for (int i = 0; i < 20; i++) pthread_cancel(threads[i]);
+    for (int i = 0; i < 20; i++) CHECK(!pthread_join(threads[i], NULL));
+    pthread_t thread = start(cancelled);
+    void *result;
+    CHECK(!pthread_join(thread, &result) && result == PTHREAD_CANCELED && got_through == 1 && !guest());
+}
+static void cancel(void) {
+    for (int i = 0; i < 20; i++) {
+        pid_t pid = fork();
+        if (pid == 0) alarm(50), cancel_once(), _exit(0);
+        CHECK(ended(pid) == 0);
+    }
+}
+
 /* Without a thread for it, slow paths give memory back: once, without delay. */
 static void drain(void) {
     enum { COUNT = 100000 };
@@ -409,7 +440,7 @@ int main(int argc, char **arguments) {
     CHECK(argc >= 2);
     static const struct { const char *name; void (*run)(void); } all[] = {
         {"count", count}, {"identity", identity}, {"signals", signals}, {"namespaces", namespaces}, {"descriptors", descriptors},
-        {"no_table", no_table}, {"ends", ways_to_end}, {"children", children}, {"daemons", daemons}, {"no_threads", no_threads},
+        {"no_table", no_table}, {"ends", ways_to_end}, {"children", children}, {"daemons", daemons}, {"cancel", cancel}, {"no_threads", no_threads},
         {"no_proc", no_proc}};
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(arguments[1], all[i].name)) return all[i].run(), 0;

@@ -22,6 +22,7 @@ unsafe extern "C" {
     ) -> i32;
     pub(super) fn pthread_detach(thread: usize) -> i32;
     pub(super) fn pthread_self() -> usize;
+    pub(super) fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
     pub(super) fn pthread_join(thread: usize, result: *mut *mut u8) -> i32;
     pub(crate) fn dlsym(handle: *mut u8, name: *const u8) -> *mut u8;
     /// The C library's own `free`, which programs cannot replace.

@@ -89,9 +89,15 @@ pub(crate) fn start_thread(name: &CStr, run: extern "C" fn(*mut u8) -> *mut u8) 
 
 /// Wait for the end of a thread that [`start_thread`] has made, once.
 pub(crate) fn join_thread(id: usize) {
+    const DISABLE: i32 = 1;
     let errno = libc::errno();
-    // SAFETY: callers join what they have started, once.
-    unsafe { libc::pthread_join(id, null_mut()) };
+    let mut before = 0;
+    // SAFETY: callers join what they have started, once. A thread that the program has cancelled is not to end in here.
+    unsafe {
+        libc::pthread_setcancelstate(DISABLE, &raw mut before);
+        libc::pthread_join(id, null_mut());
+        libc::pthread_setcancelstate(before, null_mut());
+    }
     libc::set_errno(errno);
 }
 
