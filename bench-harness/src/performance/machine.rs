@@ -5,7 +5,7 @@ use std::fs::read_to_string;
 use serde::{Deserialize, Serialize};
 
 /// A machine, as far as it matters to figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,

@@ -29,7 +29,7 @@ pub struct Results {
 }
 
 /// A command that measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Command {
     /// What was typed.
     pub line: String,

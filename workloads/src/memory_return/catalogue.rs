@@ -56,6 +56,10 @@ const ROWS: &[(&str, Group, &str)] = &[
     ("asked-busy-4", Group::Asked, "churn --during busy --threads 4 --call purge"),
     ("asked-asleep-1", Group::Asked, "churn --during asleep --threads 1 --call once"),
     ("asked-asleep-4", Group::Asked, "churn --during asleep --threads 4 --call once"),
+    ("asked-same-4", Group::Asked, "churn --during same --threads 4 --call once"),
+    ("own-asleep-4", Group::Asked, "churn --during asleep --threads 4 --call own"),
+    ("own-alone-pairs", Group::Asked, "alone --then pairs --asks"),
+    ("own-alone-block", Group::Asked, "alone --then block --asks"),
     ("alone-pairs", Group::Alone, "alone --then pairs"),
     ("alone-pairs-random", Group::Alone, "alone --then pairs --order random"),
     ("alone-block", Group::Alone, "alone --then block"),
@@ -72,6 +76,8 @@ const ROWS: &[(&str, Group, &str)] = &[
     ("sawtooth-4096", Group::Turnover, "turnover --size 4096 --batch 1000 --rounds 200 --watch 0"),
     ("latency", Group::Owners, "latency --watch 0"),
     ("latency-purged", Group::Owners, "latency --purged --watch 0"),
+    ("busy-long", Group::Owners, "churn --during busy --threads 4 --watch 20s"),
+    ("same-long", Group::Owners, "churn --during same --threads 4 --watch 20s"),
     ("idle", Group::Owners, "idle --watch 65s"),
 ];
 

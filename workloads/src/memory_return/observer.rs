@@ -82,7 +82,7 @@ struct Watch {
     every: u64,
     length: u64,
     settle: u64,
-    asks: bool,
+    call: Option<Purge>,
     malloc_from: String,
     known: BTreeSet<u64>,
     /// When the drain ended.
@@ -110,7 +110,7 @@ impl Watch {
             every: nanoseconds(args.sample).max(1_000_000),
             length: nanoseconds(args.watch),
             settle: nanoseconds(args.scenario.settle()),
-            asks: args.scenario.asks(),
+            call: args.scenario.call(),
             malloc_from: String::new(),
             known: BTreeSet::new(),
             drained: None,
@@ -253,7 +253,7 @@ impl Watch {
         let command: Vec<_> = arguments().map(|word| word.to_string_lossy().into_owned()).collect();
         Record {
             command: command.join(" "),
-            purge: if self.asks { Purge::find().map(|purge| purge.name().to_owned()) } else { None },
+            purge: self.call.map(|call| call.name().to_owned()),
             rss: self.rss,
             returned: Returned::of(&samples, self.rss),
             truth: self.truth(),

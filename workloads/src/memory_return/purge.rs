@@ -15,6 +15,10 @@ pub enum Purge {
     ReleaseFreeMemory(extern "C" fn()),
     /// glibc's `malloc_trim(0)`.
     MallocTrim(extern "C" fn(usize) -> c_int),
+    /// `mi_on_thread_idle()`: what the calling thread has.
+    MiOnThreadIdle(extern "C" fn()),
+    /// jemalloc's `thread.idle`: the same.
+    ThreadIdle(Mallctl),
 }
 
 /// jemalloc's door to everything.
@@ -41,6 +45,18 @@ impl Purge {
         }
     }
 
+    /// Finds what a thread calls for itself when it will be idle; else the same as [`Purge::find`].
+    #[must_use]
+    pub fn of_thread() -> Option<Self> {
+        // SAFETY: as above.
+        unsafe {
+            if let Some(found) = symbol(c"mi_on_thread_idle") {
+                return Some(Self::MiOnThreadIdle(std::mem::transmute::<*mut c_void, extern "C" fn()>(found)));
+            }
+        }
+        Self::find().map(|purge| if let Self::Mallctl(control) = purge { Self::ThreadIdle(control) } else { purge })
+    }
+
     /// What it is, in a word or two.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -50,6 +66,8 @@ impl Purge {
             Self::Mallctl(_) => "arena.all.purge",
             Self::ReleaseFreeMemory(_) => "ReleaseFreeMemory",
             Self::MallocTrim(_) => "malloc_trim(0)",
+            Self::MiOnThreadIdle(_) => "mi_on_thread_idle",
+            Self::ThreadIdle(_) => "thread.idle",
         }
     }
 
@@ -58,14 +76,18 @@ impl Purge {
         match self {
             Self::MiPurgeAll(purge) | Self::MiCollect(purge) => purge(true),
             // 4096 is MALLCTL_ARENAS_ALL.
-            Self::Mallctl(control) => {
-                let (none, nothing) = (std::ptr::null_mut(), std::ptr::null_mut());
-                control(c"arena.4096.purge".as_ptr(), none, nothing, none, 0);
-            }
-            Self::ReleaseFreeMemory(release) => release(),
+            Self::Mallctl(control) => command(control, c"arena.4096.purge"),
+            Self::ThreadIdle(control) => command(control, c"thread.idle"),
+            Self::ReleaseFreeMemory(call) | Self::MiOnThreadIdle(call) => call(),
             Self::MallocTrim(trim) => drop(trim(0)),
         }
     }
+}
+
+/// A command of jemalloc's that takes nothing and gives nothing.
+fn command(control: Mallctl, name: &CStr) {
+    let (none, nothing) = (std::ptr::null_mut(), std::ptr::null_mut());
+    control(name.as_ptr(), none, nothing, none, 0);
 }
 
 /// A symbol that is in the same file as `malloc`: the C library's function does nothing for another allocator's memory.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
+use super::purge::Purge;
 use super::share::Order;
-use super::subjects::alone::{self, Then};
+use super::subjects::alone::{self, Alone, Then};
 use super::subjects::caller::Call;
 use super::subjects::churn::{self, Churn};
 use super::subjects::turnover::{self, Turnover};
@@ -38,6 +39,9 @@ pub enum Scenario {
         /// In which order blocks are freed
         #[arg(long, value_enum, default_value = "sequential")]
         order: Order,
+        /// The thread asks for the return, once, right after the drain
+        #[arg(long)]
+        asks: bool,
         /// How long a loop goes on
         #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
         time: Duration,
@@ -88,7 +92,9 @@ impl Scenario {
     pub fn run(&self, setting: &Setting, empty: bool) -> u64 {
         match *self {
             Self::Churn { order, during, call, every } => churn::run(&Churn { order, during, call, every }, setting),
-            Self::Alone { then, order, time, pause } => alone::run(then, order, time, pause, setting),
+            Self::Alone { then, order, asks, time, pause } => {
+                alone::run(&Alone { then, order, asks, time, pause }, setting)
+            }
             Self::Threads => threads::run(setting),
             Self::Burst { order, pause } => burst::run(order, pause, setting),
             Self::Turnover { size, batch, rounds } => {
@@ -106,9 +112,13 @@ impl Scenario {
         if let Self::Idle { settle } = *self { settle } else { Duration::ZERO }
     }
 
-    /// Whether a thread asks for the return.
+    /// What is called when somebody asks for the return; `None` when nobody does, or there is nothing to call.
     #[must_use]
-    pub const fn asks(&self) -> bool {
-        matches!(self, Self::Churn { call: Call::Purge | Call::Once, .. } | Self::Latency { purged: true })
+    pub fn call(&self) -> Option<Purge> {
+        match self {
+            Self::Churn { call: Call::Purge | Call::Once, .. } | Self::Latency { purged: true } => Purge::find(),
+            Self::Churn { call: Call::Own, .. } | Self::Alone { asks: true, .. } => Purge::of_thread(),
+            _ => None,
+        }
     }
 }

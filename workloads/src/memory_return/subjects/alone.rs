@@ -8,6 +8,7 @@ use crate::driver::args::scaled;
 use crate::driver::clock;
 use crate::measured::block::Block;
 use crate::memory_return::link::Kind;
+use crate::memory_return::purge::Purge;
 use crate::memory_return::share::{Order, Share, Sizes};
 
 /// What comes after the drain.
@@ -26,11 +27,28 @@ const LOOP_SIZE: u32 = 512;
 /// How much a cycle of the loop allocates at scale 1.
 const LOOP_BYTES: u64 = 100_000_000;
 
-/// Runs it. Returns the damaged blocks. `order` is that of the frees; a loop takes `time` and pauses `pause` between cycles.
-pub fn run(then: Then, order: Order, time: Duration, pause: Duration, setting: &Setting) -> u64 {
+/// What differs between runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone {
+    /// What comes after the drain.
+    pub then: Then,
+    /// In which order blocks are freed.
+    pub order: Order,
+    /// Whether the thread asks for the return, once, right after the drain.
+    pub asks: bool,
+    /// How long a loop goes on.
+    pub time: Duration,
+    /// How long a loop pauses after each cycle.
+    pub pause: Duration,
+}
+
+/// Runs it. Returns the damaged blocks.
+pub fn run(alone: &Alone, setting: &Setting) -> u64 {
+    let Alone { then, order, asks, time, pause } = *alone;
     if then == Then::Loop {
         return cycles(order, time, pause, setting);
     }
+    let own = if asks { Purge::of_thread() } else { None };
     let mut share = churn::share(setting, 0, 1);
     setting.start();
     share.allocate();
@@ -40,6 +58,7 @@ pub fn run(then: Then, order: Order, time: Duration, pause: Duration, setting: &
     share.free();
     let drain = clock::thread_cpu() - cpu;
     setting.link.say(Kind::Drained, 0);
+    own.iter().for_each(|own| own.call());
     if then == Then::Pairs {
         while !setting.link.is_answered() {
             let mut block = Block::new(64);

@@ -21,6 +21,8 @@ pub enum Call {
     Purge,
     /// Once, right after the drain.
     Once,
+    /// There is no such thread: each thread that has freed asks for itself, once, right after it.
+    Own,
 }
 
 /// What the caller does and did.

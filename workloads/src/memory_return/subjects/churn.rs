@@ -10,6 +10,7 @@ use super::occupation::{Done, During, occupy};
 use crate::driver::args::scaled;
 use crate::driver::clock;
 use crate::memory_return::link::Kind;
+use crate::memory_return::purge::Purge;
 use crate::memory_return::share::{Order, Share, Sizes};
 
 /// Block sizes in bytes, and how many blocks of each there are at scale 1.
@@ -43,7 +44,10 @@ pub(super) fn share(setting: &Setting, worker: u32, workers: u32) -> Share {
 /// Runs it on `setting.threads` workers beside the first thread. Returns the damaged blocks.
 pub fn run(churn: &Churn, setting: &Setting) -> u64 {
     let every = (churn.call == Call::Purge).then_some(churn.every);
-    let caller = if churn.call == Call::None { None } else { Caller::new(every, setting.link) };
+    let caller = match churn.call {
+        Call::None | Call::Own => None,
+        Call::Purge | Call::Once => Caller::new(every, setting.link),
+    };
     let result = match &caller {
         Some(caller) => caller.beside(|| with_workers(churn, setting, Some(caller))),
         None => with_workers(churn, setting, None),
@@ -59,6 +63,7 @@ fn with_workers(churn: &Churn, setting: &Setting, caller: Option<&Caller>) -> u6
     let shares: Vec<_> = (0..workers).map(|worker| Mutex::new(share(setting, worker, workers))).collect();
     let (barrier, stop) = (Barrier::new(workers as usize + 1), AtomicBool::new(false));
     let total = Mutex::new((Done::default(), 0u64, 0u64));
+    let own = if churn.call == Call::Own { Purge::of_thread() } else { None };
     setting.start();
     let work = |share: &Mutex<Share>| {
         setting.link.thread();
@@ -71,6 +76,7 @@ fn with_workers(churn: &Churn, setting: &Setting, caller: Option<&Caller>) -> u6
         share.free();
         let drain = clock::thread_cpu() - cpu;
         barrier.wait();
+        own.iter().for_each(|own| own.call());
         let done = occupy(churn.during, &stop);
         barrier.wait();
         let damaged = share.verify();
