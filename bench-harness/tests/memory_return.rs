@@ -1,16 +1,17 @@
 //! Memory comes back: real workloads under the real library, watched from outside.
 //!
 //! Every bound is checked in both directions: with returning switched off (or under an allocator that does the wrong thing) the
-//! same check must fail. The workloads have their full size, for a share of the peak means little where the program itself is a
-//! large part of it; they take one or two seconds each. None of these is about how fast something is:
-//! `scripts/memory-return` has the times.
+//! same check must fail. Most workloads are smaller than those of the tables, and the share is then that of what the program has
+//! allocated: the program itself would be a large part of it. What spends its time waiting runs side by side. None of these is about
+//! how fast something is: `scripts/memory-return` has the times.
 
 mod support;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
+use std::thread;
 
 use mpp_workloads::memory_return::calls::{Calls, about_memory};
 use mpp_workloads::memory_return::record::Record;
@@ -78,25 +79,30 @@ fn on_and_off() -> [Under; 2] {
     [Under::ours(&[]), Under::ours(&[("MIMALLOC_PURGE_DELAY", "-1")])]
 }
 
-/// One workload at a time: there are few processors, and the tests of this file begin together.
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// Runs all of these side by side.
+fn together<T: Sync>(all: &[T], run: impl Fn(&T) + Sync) {
+    thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = all.iter().map(|one| scope.spawn(move || run(one))).collect();
+        threads.into_iter().for_each(|thread| {
+            thread.join().unwrap_or_else(|failure| std::panic::resume_unwind(failure));
+        });
+    });
 }
 
 const MIB: f64 = 1_048_576.0;
 
-/// At least `share` of the peak came back by the end of the watch, and it is really free for others.
+/// At least `share` of what was allocated came back by the end of the watch, and it is really free for others.
 fn came_back(record: &Record, share: f64) -> Result<(), String> {
-    let (returned, truth) = (record.returned.end, &record.truth);
+    let (returned, truth) = (record.rss.returned_of_growth(), &record.truth);
     if returned < share {
-        return Err(format!("{}: {:.1} % of the peak came back", record.command, returned * 100.0));
+        return Err(format!("{}: {:.1} % came back: {:?}", record.command, returned * 100.0, record.rss));
     }
     // What is charged to a group of the subject's own; other programs cannot disturb that.
-    let charged = truth.charged_returned.filter(|_| truth.group.as_deref().is_some_and(|group| group.ends_with("own")));
-    match charged {
+    let charged = truth.charged.filter(|_| truth.group.as_deref().is_some_and(|group| group.ends_with("own")));
+    match charged.map(|charged| charged.returned_of_growth()) {
         Some(charged) if charged < share => Err(format!(
-            "{}: {:.1} % of the peak came back, but only {:.1} % are free: {truth:?}",
+            "{}: {:.1} % came back, but only {:.1} % are free: {truth:?}",
             record.command,
             returned * 100.0,
             charged * 100.0
@@ -106,88 +112,108 @@ fn came_back(record: &Record, share: f64) -> Result<(), String> {
 }
 
 /// The bound holds, and does not without returning.
-fn holds(line: &str, check: impl Fn(&Record) -> Result<(), String>) -> Record {
-    let _turn = alone();
+fn holds(line: &str, check: impl Fn(&Record) -> Result<(), String> + Sync) {
     let [on, off] = on_and_off();
-    let record = on.record(line);
-    check(&record).unwrap_or_else(|message| panic!("{message}"));
-    assert!(check(&off.record(line)).is_err(), "{line}: holds with returning off too");
-    record
+    together(&[(on, true), (off, false)], |(under, is_on)| {
+        let result = check(&under.record(line));
+        assert_eq!(result.is_ok(), *is_on, "{line}, returning {}: {result:?}", if *is_on { "on" } else { "off" });
+    });
 }
+
+/// The library's threads.
+fn helpers(record: &Record, wanted: usize) -> Result<(), String> {
+    let names: Vec<_> = record.helpers.iter().map(|helper| &helper.name).collect();
+    if names.len() == wanted { Ok(()) } else { Err(format!("{}: threads: {names:?}", record.command)) }
+}
+
+/// Of a workload of a third of the usual size, three quarters and more.
+const THIRD: &str = "--scale 0.33 --watch 2s";
+const SHARE: f64 = 0.74;
 
 #[test]
 fn busy_threads_get_memory_back_without_a_call() {
-    for line in
-        ["churn --during busy --threads 4 --watch 2s", "churn --during busy --threads 1 --order random --watch 2s"]
-    {
-        let record = holds(line, |record| came_back(record, 0.74));
-        assert_eq!(record.helpers.len(), 1, "{:?}", record.helpers);
+    for line in ["churn --during busy --threads 4", "churn --during busy --threads 1 --order random"] {
+        holds(&format!("{line} {THIRD}"), |record| came_back(record, SHARE));
     }
 }
 
 #[test]
 fn threads_busy_in_the_same_classes_get_memory_back_without_a_call() {
-    for line in ["churn --during same --threads 4 --watch 2s", "churn --during same --threads 1 --watch 2s"] {
-        holds(line, |record| came_back(record, 0.74));
+    for line in ["churn --during same --threads 4", "churn --during same --threads 1"] {
+        holds(&format!("{line} {THIRD}"), |record| came_back(record, SHARE));
     }
 }
 
 #[test]
 fn sleeping_threads_get_memory_back_without_a_call() {
-    for line in
-        ["churn --during asleep --threads 4 --order random --watch 2s", "churn --during asleep --threads 1 --watch 2s"]
-    {
-        holds(line, |record| came_back(record, 0.74));
-    }
+    together(&["churn --during asleep --threads 4 --order random", "churn --during asleep --threads 1"], |line| {
+        holds(&format!("{line} {THIRD}"), |record| came_back(record, SHARE));
+    });
+}
+
+#[test]
+fn one_thread_of_the_library_does_it() {
+    let lines = ["churn --during asleep --threads 4", "idle"];
+    together(&lines, |line| {
+        let record = Under::ours(&[]).record(&format!("{line} --scale 0.05 --watch 300ms"));
+        helpers(&record, 1).unwrap_or_else(|message| panic!("{message}"));
+    });
 }
 
 #[test]
 fn a_thread_that_allocates_nothing_gets_everything_back_with_one_call() {
-    let _turn = alone();
     // Nobody else gives anything back.
     let off = &on_and_off()[1];
-    for during in ["busy", "asleep"] {
-        let line = format!("churn --during {during} --threads 4 --watch 1s");
+    together(&["busy", "same", "asleep"], |during| {
+        let line = format!("churn --during {during} --threads 4 --scale 0.33 --watch 1s");
         let asked = off.record(&format!("{line} --call once"));
         assert_eq!(asked.purge.as_deref(), Some("mi_purge_all(true)"));
-        came_back(&asked, 0.74).unwrap_or_else(|message| panic!("{message}"));
-        assert!(came_back(&off.record(&line), 0.74).is_err());
-    }
+        came_back(&asked, SHARE).unwrap_or_else(|message| panic!("{message}"));
+        assert!(came_back(&off.record(&line), SHARE).is_err());
+    });
+}
+
+#[test]
+fn threads_that_say_that_they_will_be_idle_get_theirs_back() {
+    let off = &on_and_off()[1];
+    together(&["churn --threads 4 --call own", "alone --asks"], |line| {
+        let asked = off.record(&format!("{line} --scale 0.33 --watch 500ms"));
+        assert_eq!(asked.purge.as_deref(), Some("mi_on_thread_idle"));
+        came_back(&asked, SHARE).unwrap_or_else(|message| panic!("{message}"));
+    });
 }
 
 #[test]
 fn a_full_purge_takes_few_system_calls() {
-    let _turn = alone();
     let off = &on_and_off()[1];
     let lines = off.lines("churn --threads 4 --call once --trace");
     let marked = calls(&lines[0]["marked"]);
     assert!((1..=40).contains(&marked.values().sum::<u64>()) && about_memory(&marked) > 0, "{marked:?}");
     // The C library's makes one call for each hole.
-    let lines = Under::glibc(&[]).lines("churn --threads 4 --call once --trace");
+    let lines = Under::glibc(&[]).lines("churn --threads 4 --call once --trace --scale 0.1");
     assert!(calls(&lines[0]["marked"]).values().sum::<u64>() > 40, "{lines:?}");
 }
 
 #[test]
 fn a_process_with_one_thread_gets_memory_back_and_no_second_thread() {
-    for (line, share) in [
-        ("alone --then pairs --watch 2s", 0.74),
+    // What it keeps when it falls silent does not become less with the scale.
+    let lines = [
+        ("alone --then pairs --scale 0.33 --watch 2s", SHARE),
         ("alone --then block --watch 200ms", 0.6),
         ("alone --then block --order random --watch 200ms", 0.6),
-    ] {
-        let record = holds(line, |record| came_back(record, share));
-        assert_eq!(record.helpers, [], "a thread by surprise");
-    }
+    ];
+    together(&lines, |(line, share)| holds(line, |record| came_back(record, *share)));
+    let record = Under::ours(&[]).record("alone --then pairs --scale 0.1 --watch 300ms");
+    helpers(&record, 0).unwrap_or_else(|message| panic!("{message}"));
 }
 
 #[test]
 fn the_scavenger_can_be_had_by_a_process_with_one_thread() {
-    let _turn = alone();
     let ours = Under::ours(&[("MIMALLOC_SCAVENGER", "2")]);
-    for line in ["alone --then block --watch 2s", "alone --then pairs --watch 2s"] {
-        let record = ours.record(line);
-        came_back(&record, 0.74).unwrap_or_else(|message| panic!("{message}"));
-        assert_eq!(record.helpers.len(), 1, "{:?}", record.helpers);
-    }
+    together(&["alone --then block", "alone --then pairs"], |line| {
+        let record = ours.record(&format!("{line} {THIRD}"));
+        came_back(&record, SHARE).and(helpers(&record, 1)).unwrap_or_else(|message| panic!("{message}"));
+    });
 }
 
 #[test]
@@ -200,17 +226,17 @@ fn the_caches_of_sleeping_threads_are_emptied() {
 
 #[test]
 fn bursts_in_many_classes_do_not_pile_up() {
-    let _turn = alone();
-    let line = "burst --watch 0 --pause 400ms";
-    let peak = |under: &Under| under.record(line).rss.peak as f64 / MIB;
-    // The survivors hold half of all pages, and the last round has all of its own: 6.5 of 12 parts, and the program itself.
-    let holds = |settings: &[(&'static str, &'static str)], off: f64| {
-        let peak = peak(&Under::ours(settings));
-        if peak <= off * 0.62 { Ok(()) } else { Err(format!("{peak:.1} MiB, with holes off {off:.1} MiB")) }
-    };
-    let off = peak(&Under::ours(&[("MIMALLOC_PURGE_HOLES", "0")]));
-    holds(&[], off).unwrap_or_else(|message| panic!("{message}"));
-    assert!(holds(&[("MIMALLOC_PURGE_DELAY", "-1")], off).is_err());
+    let settings: [&[(&str, &str)]; 3] = [&[], &[("MIMALLOC_PURGE_HOLES", "0")], &[("MIMALLOC_PURGE_DELAY", "-1")]];
+    let peaks = thread::scope(|scope| {
+        let peak = |settings: &'static [(&str, &str)]| {
+            let record = Under::ours(settings).record("burst --scale 0.4 --watch 0 --pause 400ms");
+            (record.rss.peak - record.rss.start) as f64 / MIB
+        };
+        settings.map(|settings| scope.spawn(move || peak(settings))).map(|thread| thread.join().unwrap())
+    });
+    let [on, no_holes, never] = peaks;
+    // The survivors hold half of all pages, and the last round has all of its own: 6.5 of 12 parts.
+    assert!(on <= no_holes * 0.62 && never > no_holes * 0.62, "{on:.1} MiB, {no_holes:.1}, {never:.1}");
 }
 
 /// A library with a thread that wakes up ten times a second.
@@ -223,7 +249,6 @@ const RESTLESS: &str = "
 
 #[test]
 fn an_idle_process_never_wakes_up() {
-    let _turn = alone();
     let line = "idle --scale 0.2 --settle 3s --watch 6s";
     let record = Under::ours(&[]).record(line);
     assert_eq!((record.switches.voluntary, record.switches.involuntary), (0, 0), "{:?}", record.helpers);
@@ -238,9 +263,7 @@ fn an_idle_process_never_wakes_up() {
 
 #[test]
 fn draining_to_zero_asks_the_system_for_nothing() {
-    let _turn = alone();
-    let ours = Under::ours(&[]);
-    for line in [
+    let lines = [
         "turnover --size 64 --rounds 200000",
         "turnover --size 4096 --rounds 200000",
         "turnover --size 65536 --rounds 200000",
@@ -248,8 +271,9 @@ fn draining_to_zero_asks_the_system_for_nothing() {
         "turnover --size 16777216 --rounds 2000",
         "turnover --size 512 --batch 1000 --rounds 200",
         "turnover --size 4096 --batch 1000 --rounds 200",
-    ] {
-        let more = ours.calls_above_empty(line);
+    ];
+    for line in lines {
+        let more = Under::ours(&[]).calls_above_empty(line);
         assert!(more <= 10, "{line}: {more} calls above an empty run");
     }
     // An allocator that gives back each time is found out.
