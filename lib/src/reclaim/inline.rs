@@ -3,7 +3,7 @@
 //! A process with one thread never gets a second one by surprise: a sandbox may kill it for that, and `unshare` and `setns` refuse processes
 //! with threads. There it sweeps itself, on three conditions:
 //!
-//! * **By space**, at once and without ageing, when what the program holds has fallen by a quarter from its highest since the last sweep,
+//! * **By space**, at once and without ageing, when what the program holds has fallen by a quarter from its highest since the last such sweep,
 //!   and by no less than 32 MiB: as often as not, a process that drains does not call us again for a long time. That makes a few sweeps for a
 //!   drain, and leaves a process that falls silent with 32 MiB and a third of what it holds, at most.
 //! * **By time**, with ageing, every [`purge_delay`](crate::options::Name::PurgeDelay) as long as there is something to be had.
@@ -23,6 +23,9 @@ const LEAST_TO_AGE: usize = 1 << 20;
 /// Processor cycles between two looks at the clock: some milliseconds.
 const CYCLES: u64 = 20_000_000;
 
+/// Bytes that the program held at most since the last sweep without ageing; 0: not more than since the last sweep of any kind. A sweep with
+/// ageing in the midst of a drain leaves what is young, and must not make it look as if there had been no drain.
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 /// Bytes in spans that the program held at most since the last sweep.
 static MOST_IN_SPANS: AtomicUsize = AtomicUsize::new(0);
 /// When the clock was looked at last, in cycles.
@@ -69,7 +72,8 @@ fn look_closely() {
     if fallen < LEAST_TO_AGE && !due::is_due() {
         return;
     }
-    let by_space = fallen >= LEAST_FALL.max(most / 4);
+    let highest = HIGHEST.load(Relaxed).max(most);
+    let by_space = highest - (slabs.now + spans).min(highest) >= LEAST_FALL.max(highest / 4);
     if !by_space {
         due::set(true);
         if !is_some_time_later() {
@@ -86,7 +90,9 @@ fn look_closely() {
     sweep_if_alone(|sweep| {
         heap::forget_most_out();
         MOST_IN_SPANS.store(spans, Relaxed);
-        if debt::settle() != 0 {
+        let is_in_debt = debt::settle() != 0;
+        HIGHEST.store(if by_space || is_in_debt { 0 } else { highest }, Relaxed);
+        if is_in_debt {
             if by_time {
                 SWEPT.store(now, Relaxed);
             }
