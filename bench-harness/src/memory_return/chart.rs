@@ -14,7 +14,9 @@ const AREA: (f64, f64, f64, f64) = (62.0, 52.0, 660.0, 352.0);
 /// Height of a label.
 const LABEL: f64 = 15.0;
 /// How much before the drain is shown, in milliseconds.
-const BEFORE: f64 = 300.0;
+const BEFORE: f64 = 100.0;
+/// Of a long watch this much has most of the width: milliseconds, and the share.
+const CLOSE: (f64, f64) = (2000.0, 0.72);
 const MIB: f64 = 1_048_576.0;
 /// Colours that are told apart by most eyes, in the order of [`PEERS`], and one for everybody else.
 const COLOURS: [&str; 7] = ["#b3123f", "#0072b2", "#009e73", "#d55e00", "#8a5fbf", "#8c7a00", "#444444"];
@@ -97,7 +99,26 @@ impl Scale {
     }
 
     fn x(&self, ms: f64) -> f64 {
-        AREA.0 + (ms + BEFORE) / (self.last + BEFORE) * (AREA.2 - AREA.0)
+        let share = match CLOSE {
+            (close, _) if !self.is_long() => (ms + BEFORE) / (self.last.max(close) + BEFORE),
+            (close, width) if ms <= close => (ms + BEFORE) / (close + BEFORE) * width,
+            (close, width) => width + (ms - close) / (self.last - close) * (1.0 - width),
+        };
+        AREA.0 + share * (AREA.2 - AREA.0)
+    }
+
+    /// Whether time runs faster at the end.
+    fn is_long(&self) -> bool {
+        self.last > 2.0 * CLOSE.0
+    }
+
+    /// Moments that have a line, in seconds.
+    fn moments(&self) -> Vec<f64> {
+        let last = (self.last + 20.0) / 1000.0;
+        let (close, more) = if self.is_long() { (CLOSE.0 / 1000.0, 4.0) } else { (last, last) };
+        let near = (0..).map(|number| f64::from(number) * 0.5).take_while(|&moment| moment <= close);
+        let far = (1..).map(|number| f64::from(number) * more).take_while(|&moment| moment <= last);
+        near.chain(far.filter(|&moment| moment > close)).collect()
     }
 
     fn y(&self, bytes: f64) -> f64 {
@@ -108,12 +129,14 @@ impl Scale {
 fn svg(title: &str, lines: &[Line]) -> String {
     let scale = Scale::of(lines);
     let (width, height) = SIZE;
+    let dashed = lines.iter().any(|line| line.is_asked);
+    let words = if dashed { "; dashed: with the allocator's own call right after the drain" } else { "" };
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#222\">\n\
          <title>{title}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
          <text x=\"{}\" y=\"22\" font-size=\"15\" font-weight=\"600\">{title}</text>\n\
-         <text x=\"{}\" y=\"40\" fill=\"#555\">resident memory in MiB; dashed: with the allocator's own call right after the drain</text>\n",
+         <text x=\"{}\" y=\"40\" fill=\"#555\">resident memory in MiB{words}</text>\n",
         AREA.0, AREA.0
     );
     grid(&mut text, scale);
@@ -138,21 +161,20 @@ fn grid(text: &mut String, scale: Scale) {
         );
         mib += each;
     }
-    let each = step(scale.last / 1000.0);
-    let mut seconds = 0.0;
-    while seconds * 1000.0 <= scale.last + 20.0 {
+    for seconds in scale.moments() {
         let x = scale.x(seconds * 1000.0);
         let word = if seconds == 0.0 { "drain".to_owned() } else { format!("{seconds} s") };
-        let colour = if seconds == 0.0 { "#888" } else { "#e3e3e3" };
+        let is_seam = scale.is_long() && seconds * 1000.0 == CLOSE.0;
+        let colour = if seconds == 0.0 || is_seam { "#888" } else { "#e3e3e3" };
+        let dashes = if is_seam { " stroke-dasharray=\"2 3\"" } else { "" };
         let _ = writeln!(
             text,
-            "<line x1=\"{x:.1}\" y1=\"{}\" x2=\"{x:.1}\" y2=\"{}\" stroke=\"{colour}\"/>\
+            "<line x1=\"{x:.1}\" y1=\"{}\" x2=\"{x:.1}\" y2=\"{}\" stroke=\"{colour}\"{dashes}/>\
              <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\">{word}</text>",
             AREA.1,
             AREA.3,
             AREA.3 + 18.0
         );
-        seconds += each;
     }
 }
 
@@ -226,6 +248,17 @@ mod tests {
     #[test]
     fn steps_are_round() {
         assert_eq!([12.0, 280.0, 2.0, 0.9].map(step), [2.0, 50.0, 0.5, 0.2]);
+    }
+
+    #[test]
+    fn time_runs_faster_at_the_end_of_a_long_watch() {
+        let scale = |last| Scale { last, most: MIB };
+        assert_eq!(scale(2000.0).moments(), [0.0, 0.5, 1.0, 1.5, 2.0]);
+        assert_eq!(scale(12_000.0).moments(), [0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 12.0]);
+        for last in [500.0, 2000.0, 3000.0, 12_000.0] {
+            let places: Vec<_> = (0..=24).map(|part| scale(last).x(last * f64::from(part) / 24.0)).collect();
+            assert!(places.windows(2).all(|pair| pair[0] < pair[1]) && places[24] <= AREA.2 + 1e-9, "{places:?}");
+        }
     }
 
     #[test]

@@ -95,29 +95,28 @@ fn task(row: &catalogue::Row, contenders: &[Peer], quick: bool) -> Task {
     let line = |more: &[&str]| row.arguments.iter().chain(more).map(|&word| word.to_owned()).collect::<Vec<_>>();
     let is_charted = CHARTS.iter().any(|&(name, asked, _)| name == row.name || asked == Some(row.name));
     let has_watch = row.arguments.contains(&"--watch");
-    let (short, long): (&[&str], &[&str]) = match (quick, row.name) {
+    let (later, first): (&[&str], &[&str]) = match (quick, row.name) {
         (false, _) if is_charted => (&[], &["--watch", "12s"]),
         (true, _) if is_charted => (&["--watch", "2s"], &["--watch", "2s"]),
         (true, "alone-loop") => (&["--time", "4s"], &["--time", "4s"]),
         (true, _) if !has_watch => (&["--watch", "1200ms"], &["--watch", "1200ms"]),
         _ => (&[], &[]),
     };
-    let mut short = line(short);
-    let mut long = line(long);
+    let (mut arguments, mut first_arguments) = (line(later), line(first));
     if quick {
         let shorter = |word: &mut String| match (row.name, word.as_str()) {
             ("idle", "65s") => "12s".clone_into(word),
             ("busy-long" | "same-long", "20s") => "6s".clone_into(word),
             _ => {}
         };
-        short.iter_mut().chain(&mut long).for_each(shorter);
+        arguments.iter_mut().chain(&mut first_arguments).for_each(shorter);
     }
     let takes_part = |peer: &Peer| takes_part(row, &peer.name, quick);
     Task {
         name: row.name,
         group: row.group,
-        arguments: short,
-        first_arguments: long,
+        arguments,
+        first_arguments,
         is_traced: row.group == Group::Turnover || row.name == "asked-asleep-4",
         is_idle: row.name == "idle",
         contenders: (0..contenders.len()).filter(|&at| takes_part(&contenders[at])).collect(),

@@ -80,9 +80,14 @@ impl Cell {
     /// The median of a figure over all rounds. `None` when one has none, or the cell is not sound.
     #[must_use]
     pub fn median(&self, figure: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
-        let mut values = self.values(figure)?;
-        values.sort_by(f64::total_cmp);
-        Some(f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]))
+        self.values(figure).map(median)
+    }
+
+    /// The median of the ratios to another contender within each round: what disturbs one disturbs the other, too.
+    #[must_use]
+    pub fn ratio(&self, other: &Self, figure: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
+        let (mine, others) = (self.values(&figure)?, other.values(&figure)?);
+        Some(median(mine.iter().zip(&others).map(|(mine, other)| mine / other).collect()))
     }
 
     /// The least.
@@ -102,6 +107,12 @@ impl Cell {
     pub fn figure(&self, name: &str) -> Option<f64> {
         self.median(|record| record.figures.get(name).copied())
     }
+}
+
+/// Of one value or more.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
 }
 
 impl Results {
