@@ -274,3 +274,100 @@ fn problems(results: &Results) -> String {
     }
     if text.is_empty() { "\nEverything was measured.\n\n".to_owned() } else { format!("\n{text}\n") }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use mpp_workloads::memory_return::process::Switches;
+    use mpp_workloads::memory_return::record::{Returned, Three, Truth};
+
+    use super::super::results::Counts;
+    use super::*;
+    use crate::performance::results::PeerState;
+
+    fn record(after_1s: f64, end: f64, charged: Option<f64>) -> Record {
+        Record {
+            malloc_from: String::new(),
+            command: String::new(),
+            purge: None,
+            rss: Three { start: 0, peak: 100 << 20, end: ((1.0 - end) * 1048576e2) as u64 },
+            returned: Returned { after_1s: Some(after_1s), after_2s: Some(after_1s), end, ..Returned::default() },
+            truth: Truth {
+                group: Some("cgroup v1, its own".to_owned()),
+                charged: None,
+                charged_returned: charged,
+                used: Three::default(),
+                used_returned: 0.0,
+                huge: [None; 2],
+                splits: Default::default(),
+            },
+            switches: Switches::default(),
+            helpers: Vec::new(),
+            figures: BTreeMap::from([("pair_ns".to_owned(), 5.0 + after_1s)]),
+            damaged: 0,
+            samples: Vec::new(),
+        }
+    }
+
+    fn cell(records: Vec<Record>) -> Cell {
+        Cell { records, ..Cell::default() }
+    }
+
+    fn results(rows: Vec<Row>) -> Results {
+        let peer = |name: &str| PeerState { name: name.to_owned(), origin: String::new(), problem: None };
+        Results { contenders: vec![peer(OURS), peer("glibc")], rows, ..Results::default() }
+    }
+
+    fn row(name: &str, group: Group, cells: [Cell; 2]) -> Row {
+        Row { name: name.to_owned(), group: group.name().to_owned(), line: String::new(), cells: cells.into() }
+    }
+
+    #[test]
+    fn a_share_says_when_and_whether_it_is_true() {
+        let words = |records| share(&cell(records)).unwrap();
+        assert_eq!(words(vec![record(0.76, 0.765, Some(0.77))]), "76 (77)");
+        assert_eq!(words(vec![record(0.1, 0.7, Some(0.0))]), "10 → 70 (0)");
+        assert_eq!(words(vec![record(-0.01, -0.01, None)]), "0");
+        assert_eq!(words(vec![record(0.1, 0.1, None), record(0.5, 0.5, None), record(0.9, 0.9, None)]), "50");
+        let mut shared = record(0.5, 0.5, Some(0.5));
+        shared.truth.group = Some("cgroup v1, shared".to_owned());
+        assert_eq!(words(vec![shared]), "50", "what others have a part in is no truth");
+    }
+
+    #[test]
+    fn who_was_not_measured_has_a_dash_or_no_column() {
+        let failed = Cell { problem: Some("hung".to_owned()), ..cell(vec![record(0.0, 0.0, None)]) };
+        let busy = row("busy-4", Group::Automatic, [cell(vec![record(0.7, 0.7, None)]), failed]);
+        let all =
+            results(vec![busy, row("busy-1", Group::Automatic, [cell(vec![record(0.6, 0.6, None)]), Cell::default()])]);
+        let text = shares(&all, Group::Automatic);
+        assert!(
+            text.contains("| row | ours | glibc |\n|---|---:|---:|\n| busy-4 | 70 | – |\n| busy-1 | 60 | – |"),
+            "{text}"
+        );
+        assert!(problems(&all).contains("* busy-4, glibc: not measured: hung"));
+        let alone =
+            results(vec![row("busy-1", Group::Automatic, [cell(vec![record(0.6, 0.6, None)]), Cell::default()])]);
+        assert!(shares(&alone, Group::Automatic).contains("| row | ours |\n"));
+        assert_eq!(shares(&results(Vec::new()), Group::Automatic), "\n");
+    }
+
+    #[test]
+    fn calls_are_those_above_an_empty_run() {
+        let calls = |mmap: u64| BTreeMap::from([("mmap".to_owned(), mmap), ("other".to_owned(), 50)]);
+        let counts = Counts { all: calls(12), empty: Some(calls(9)), marked: None };
+        let measured = Cell { calls: Some(counts), ..cell(vec![record(1.0, 1.0, None), record(0.0, 0.0, None)]) };
+        let text = turnover(&results(vec![row("pairs-64", Group::Turnover, [measured, Cell::default()])]));
+        assert!(text.contains("| pairs-64 | 3 · 5.00 |"), "{text}");
+    }
+
+    #[test]
+    fn every_part_has_its_place_once() {
+        let mut names: Vec<_> = parts(&Results::default()).into_iter().map(|(place, _)| place.0).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!((names.len(), all), (12, 12));
+    }
+}

@@ -78,7 +78,7 @@ const ROWS: &[(&str, Group, &str)] = &[
     ("latency-purged", Group::Owners, "latency --purged --watch 0"),
     ("busy-long", Group::Owners, "churn --during busy --threads 4 --watch 20s"),
     ("same-long", Group::Owners, "churn --during same --threads 4 --watch 20s"),
-    ("idle", Group::Owners, "idle --watch 65s"),
+    ("idle", Group::Owners, "idle --scale 0.3 --watch 65s"),
 ];
 
 /// All rows.
