@@ -55,10 +55,14 @@ pub(super) unsafe fn take(heap: *mut Heap, index: usize, start: usize, end: usiz
     if slot != end {
         // SAFETY: these slots have just been filled.
         let (first, last) = unsafe { (*((end - 8) as *const usize) - base, *(slot as *const usize) - base) };
-        let handed_out = slab.handed_out(last);
         if size >= os::PAGE {
-            fresh = handed_out;
+            // Not all from the first fresh one to the last need be among them: a sweep may have claimed some, or a thread that a forked
+            // child does not have may have taken them.
+            let were_fresh = base + slab.fresh as usize * size;
+            // SAFETY: as above.
+            fresh = (slot..end).step_by(8).take_while(|&slot| unsafe { *(slot as *const usize) } >= were_fresh).count();
         }
+        slab.handed_out(last);
         if !slab.clean {
             // SAFETY: as above.
             unsafe { holes::used(index, first, last + size) };

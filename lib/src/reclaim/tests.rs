@@ -2,6 +2,8 @@
 
 use super::survey::{BUCKETS, Cause, Class, Survey, blocks_from_here, survey};
 use super::{purge_all, survey};
+use crate::arena::{slice, slice_index};
+use crate::heap::holes::{self, How};
 use crate::heap::look::Slab;
 use crate::heap::release::release;
 use crate::heap::statistics;
@@ -215,4 +217,45 @@ fn causes_have_a_name_each() {
     for (place, (cause, name, _)) in Cause::ALL.iter().enumerate() {
         assert_eq!(*cause as usize, place, "{name}");
     }
+}
+
+/// While pages are being given back, blocks that lie in them are nobody's, also blocks that were never handed out. Those around them are
+/// to be had, and what was used of them is not taken to read zero.
+#[test]
+fn zeroed_blocks_beside_pages_that_are_given_back() {
+    if in_a_process("zeroed_blocks_beside_pages_that_are_given_back") {
+        return;
+    }
+    // A page and a quarter: twelve in a slab, and the second one has no page for itself.
+    const SIZE: usize = 5 << 10;
+    let blocks: Vec<usize> = (0..8).map(|_| allocate(SIZE)).collect();
+    // SAFETY: the test's own blocks.
+    blocks.iter().for_each(|&block| unsafe { (block as *mut u8).write_bytes(0xff, SIZE) });
+    assert!(blocks.windows(2).all(|pair| pair[1] - pair[0] == SIZE), "fresh ones of one slab: {blocks:x?}");
+    let index = slice_index(blocks[0]);
+    // SAFETY: nobody else uses the heap. One more may have been handed out: so it is after a theft.
+    unsafe {
+        assert_eq!(((*slice(index)).fresh, (*slice(index)).free), (8, 4));
+        (*slice(index)).fresh = 9;
+    }
+    free(blocks[1]);
+    steal_all();
+
+    let sweeper = holes::sweeper().unwrap();
+    let mut claimed = 0;
+    let how = How { forced: true, but_current: false, holes: true, untouched: false, least: 1 };
+    holes::claim(&sweeper, index, how, |_, pages| claimed |= pages);
+    assert_eq!(claimed, 0b1100_0000_0000, "pages of the ninth block, the second of which the tenth begins in");
+    let zeroed: Vec<usize> = (0..3)
+        .map(|_| {
+            // SAFETY: no preconditions; the block has that many bytes.
+            let block = unsafe { crate::heap::allocate::allocate_zeroed(SIZE) };
+            // SAFETY: as above.
+            assert!((0..SIZE).all(|byte| unsafe { *block.add(byte) } == 0), "{block:p} of {blocks:x?}");
+            block as usize
+        })
+        .collect();
+    assert_eq!(zeroed, [1, 10, 11].map(|number| blocks[0] + number * SIZE));
+    holes::give_back(&sweeper, 0, |_| false);
+    drop(sweeper);
 }
