@@ -36,7 +36,7 @@ pub(super) fn mapped(start: usize, end: usize) {
     } else {
         os::advise_huge(address_of(start), (end - start) * SLICE, false);
         regions.for_each(|region| {
-            regions::clear(region, regions::HUGE);
+            regions::clear(region, regions::HUGE | regions::SMALL);
         });
     }
 }
@@ -66,10 +66,17 @@ pub(super) fn grown(end: usize, slices: usize, mapped: usize) {
 pub(super) fn emptied(start: usize, end: usize) {
     let first = start.max(FIRST + (SMALL_PART >> SLICE_SHIFT)).next_multiple_of(REGION);
     let end = end.min(SLICES) & !(REGION - 1);
-    let offered = |region: usize| regions::has(region * REGION, regions::HUGE);
-    if first < end && options::get(Name::AllowThp) == 1 && !(first / REGION..end / REGION).all(offered) {
-        os::advise_huge(address_of(first), (end - first) * SLICE, true);
-        (first / REGION..end / REGION).for_each(|region| regions::mark(region, regions::HUGE));
+    if first >= end || options::get(Name::AllowThp) != 1 {
+        return;
+    }
+    // What was never offered, as a sparse block had it first, is not offered now.
+    let mut regions = first / REGION..end / REGION;
+    while let Some(start) = regions.find(|&region| regions::clear(region, regions::SMALL) & regions::SMALL != 0) {
+        regions::mark(start, regions::HUGE);
+        let more = regions.clone().take_while(|&region| regions::clear(region, regions::SMALL) & regions::SMALL != 0);
+        let more = more.inspect(|&region| regions::mark(region, regions::HUGE)).count();
+        regions = start + 1 + more..regions.end;
+        os::advise_huge(address_of(start * REGION), (1 + more) * REGION * SLICE, true);
     }
 }
 

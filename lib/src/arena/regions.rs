@@ -20,6 +20,8 @@ pub(crate) const WAITING: u8 = 2;
 pub(crate) const HUGE: u8 = 4;
 /// Has holes that were not worth to split its huge page for.
 pub(crate) const SPARED: u8 = 8;
+/// Was offered, too, but is to have small pages as long as it has holes.
+pub(crate) const SMALL: u8 = 16;
 
 static FLAGS: [AtomicU8; INDICES / REGION] = [const { AtomicU8::new(0) }; INDICES / REGION];
 

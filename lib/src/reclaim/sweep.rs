@@ -4,7 +4,7 @@
 //! the kernel in one call. Where the kernel was offered huge pages it is decided by region: what is wholly free goes as it is; holes are
 //! punched only if they are worth that the huge page is split for them, since a hole in a huge page frees nothing.
 
-use crate::arena::regions::{self, HUGE, REGION, SPARED, TOUCHED, WAITING};
+use crate::arena::regions::{self, HUGE, REGION, SMALL, SPARED, TOUCHED, WAITING};
 use crate::arena::{self, PAGES, Purged, SLICE, address_of};
 use crate::heap::holes::{self, How, Sweeper, each_run};
 use crate::options::{self, Name};
@@ -307,6 +307,8 @@ impl Batch {
     fn advise_small(&mut self) {
         if let Some((first, last)) = self.punched.take() {
             os::advise_huge(first, last + REGION_BYTES - first, false);
+            let (first, last) = (arena::slice_index(first) / REGION, arena::slice_index(last) / REGION);
+            (first..=last).for_each(|region| regions::mark(region, SMALL));
         }
     }
 }
