@@ -24,8 +24,8 @@ pub(crate) struct Hooks {
     pub(crate) slowed: fn(),
     /// Memory came back to slabs, or something is due. With no lock held.
     pub(crate) drained: fn(),
-    /// A span, or some other special block, came back. With no lock held.
-    pub(crate) span_freed: fn(),
+    /// A span of so many bytes, or (0) some other special block, came back. With no lock held.
+    pub(crate) span_freed: fn(bytes: usize),
     /// A thread has got its heap, or has left it. With no lock held; may allocate.
     pub(crate) threads_changed: fn(),
     /// This is a forked child with one thread, and the heaps are in order again.

@@ -4,7 +4,7 @@ use super::classes::class_size;
 use super::magazine::MAGAZINE_SHIFT;
 use super::misuse::{self, Misuse};
 use super::{Heap, child, emergency, home, interval, refill, sampled, secure, shelf, span, thread, zone};
-use crate::arena::{self, INDICES, Kind, SLICES, class_entry, index_of, slice, slice_index};
+use crate::arena::{self, INDICES, Kind, SLICE, SLICES, class_entry, index_of, slice, slice_index};
 use crate::os::libc;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -82,8 +82,8 @@ fn release_slowly(heap: *mut Heap, block: *mut u8, offset: usize, index: usize) 
         child::check();
         emergency::adopt_deferred();
         if offset == 0 {
-            release_special(index, block);
-            (crate::HOOKS.span_freed)();
+            let bytes = release_special(index, block);
+            (crate::HOOKS.span_freed)(bytes);
             return misuse::tell();
         }
         let Some(lease) = thread::lease(heap) else { return }; // no memory for a heap: the block is lost
@@ -119,24 +119,29 @@ pub(super) unsafe fn make_room(heap: *mut Heap, class: usize) {
     }
 }
 
-unsafe fn release_special(index: usize, block: *mut u8) {
+/// Returns the bytes of a span, 0 of others.
+unsafe fn release_special(index: usize, block: *mut u8) -> usize {
     if !arena::is_ours(index) {
-        return release_foreign(block); // where the window is not ours yet
+        release_foreign(block); // where the window is not ours yet
+        return 0;
     }
     // SAFETY: the slice has metadata if it was ever handed out; a run that is neither kind is not a block.
     unsafe {
         match run_of(index) {
             Some((Kind::Span, first)) => {
+                let bytes = (*slice(first)).length() * SLICE;
                 let parked = span::release(first, block);
                 if !parked.is_null() {
                     release(parked);
                 }
+                return bytes;
             }
             Some((Kind::Sampled, first)) => release(sampled::release(first, block)),
             Some((Kind::Zone | Kind::Slab, _)) => zone::release(index, block),
             _ => misuse::note(Misuse::Invalid, block as usize),
         }
     }
+    0
 }
 
 /// Kind and first slice of the run that a slice is in, as far as blocks have ever been there.

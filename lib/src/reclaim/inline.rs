@@ -41,10 +41,11 @@ pub(super) fn look() {
     }
 }
 
-/// A span came back. With no lock held.
-pub(super) fn look_after_span() {
+/// A span of so many bytes came back. With no lock held.
+pub(super) fn look_after_span(bytes: usize) {
     let now = statistics::bytes_in_spans();
-    let fallen = most_in_spans(now) - now;
+    // Nobody looks when a span is taken: that there was one more is known only now.
+    let fallen = most_in_spans(now + bytes) - now;
     // Where large blocks come and go all the time, a look at everything would take as long as they do.
     if fallen >= LEAST_FALL || (fallen >= LEAST_TO_AGE && is_some_time_later()) {
         look_closely();

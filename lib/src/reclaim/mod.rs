@@ -37,11 +37,11 @@ pub(crate) fn drained() {
 }
 
 /// The same of a span.
-pub(crate) fn span_freed() {
+pub(crate) fn span_freed(bytes: usize) {
     if scavenger::is_running() {
         scavenger::notice();
     } else {
-        inline::look_after_span();
+        inline::look_after_span(bytes);
     }
 }
 

@@ -3,6 +3,7 @@
 //! First its guests lose it, so that nothing of it is in any stack. Then its slabs and spans leave one at a time. A child forked in
 //! between finds the state of the zone and goes on ([`finish_vanished`](super::finish_vanished)); each step may be done again.
 
+use super::counts;
 use super::guest::{DETACHED, of_zone, spare_one};
 use super::members::{link, unlink};
 use super::subprocess::{main_of, of};
@@ -20,9 +21,10 @@ use core::sync::atomic::Ordering::*;
 /// Z5, and no block of the zone is used any more.
 pub(crate) unsafe fn destroy(zone: *mut Zone) {
     if !is_main_of_its(zone) && begin(zone, DESTROYED) {
+        let spans = counts::spans(zone);
         // SAFETY: the caller's promise.
         unsafe { finish(zone, None) }
-        (crate::HOOKS.span_freed)();
+        (crate::HOOKS.span_freed)(spans.allocated_bytes.saturating_sub(spans.freed_bytes) as usize);
     }
 }
 
@@ -34,7 +36,7 @@ pub(crate) unsafe fn delete(zone: *mut Zone) {
     if !is_main_of_its(zone) && begin(zone, DELETED) {
         // SAFETY: the caller's promise.
         unsafe { finish(zone, Some(main_of(of(zone)))) }
-        (crate::HOOKS.span_freed)();
+        (crate::HOOKS.span_freed)(0);
     }
 }
 
