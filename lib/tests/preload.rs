@@ -224,6 +224,7 @@ fn zeroed_blocks() {
     for (name, value) in [("MIMALLOC_ALLOW_THP", "0"), ("MIMALLOC_PURGE_DELAY", "-1")] {
         assert_eq!(succeed(preloaded(&program).env(name, value).arg("untouched")), "", "{name}={value}");
     }
+    assert_eq!(succeed(preloaded(&program).arg("large")), "");
     for (name, value) in [("MIMALLOC_SECURE", "2"), ("MIMALLOC_SECURE", "3"), ("MIMALLOC_GUARDED_SAMPLE_RATE", "9")] {
         assert_eq!(succeed(preloaded(&program).env(name, value)), "", "{name}={value}");
     }
@@ -259,7 +260,7 @@ fn what_drains_and_refills_asks_the_kernel_for_nothing() {
     }
     let lines = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{lines}");
-    assert_eq!(lines.lines().count(), 15, "{lines}");
+    assert_eq!(lines.lines().count(), 17, "{lines}");
     assert!(lines.lines().all(|line| line.ends_with(" calm")), "{lines}");
     // The C library's allocator does resonate: calls are seen.
     let other = Command::new(&program).args(["1", "chunks-1m"]).output().unwrap();

@@ -349,7 +349,7 @@ fn allocate_zeroed_medium(size: usize) -> *mut u8 {
 unsafe fn zero(block: *mut u8) -> *mut u8 {
     if !block.is_null() {
         // SAFETY: the caller's block.
-        unsafe { block.write_bytes(0, release::usable_size(block)) };
+        unsafe { span::zero(block) };
     }
     block
 }

@@ -50,6 +50,7 @@ static void chunks_256k(void) { pool(256 << 10, 16); }
 static void chunks_1m(void) { pool(1 << 20, 16); }
 static void chunks_3m(void) { pool(3 << 20, 6); }
 static void one_16m(void) { pool(16 << 20, 1); }
+static void one_64m(void) { pool(64 << 20, 1); }
 static void blocks_512(void) { pool(512, 1000); }
 static void blocks_4k(void) { pool(4096, 1000); }
 
@@ -114,6 +115,7 @@ static const struct {
     {"chunks-1m", chunks_1m},
     {"chunks-3m", chunks_3m},
     {"one-16m", one_16m},
+    {"one-64m", one_64m},
     {"blocks-512", blocks_512},
     {"blocks-4k", blocks_4k},
     {"mixture", mixture},
@@ -122,6 +124,7 @@ static const struct {
     {"by-turns-64k", by_turns, chunks_64k},
     {"by-turns-1m", by_turns, chunks_1m},
     {"by-turns-4k", by_turns, blocks_4k},
+    {"by-turns-64m", by_turns, one_64m},
     {"by-turns-mixture", by_turns, mixture},
     {"hand-over", hand_over, give_back},
 };

@@ -39,6 +39,35 @@ static void untouched(size_t size) {
     for (int i = 0; i < n; i++) free(blocks[i]);
 }
 
+/* Large blocks, of which every `step`th page was in use: zeroes, and not much more of them in memory than the program has touched. */
+static void large(size_t size, size_t step) {
+    long before = resident();
+    for (int round = 0; round < 4; round++) {
+        char *p = round % 2 ? calloc(1, size) : malloc(size);
+        for (size_t k = 0; k < size; k += step * 4096) {
+            if (round % 2) for (size_t at = k; at < k + 4096; at += 64) CHECK(p[at] == 0);
+            memset(p + k, 0xff, 4096);
+        }
+        free(p);
+    }
+    /* From 32 MiB on there are no huge pages. */
+    if (step > 2 && size >= 32 << 20) CHECK(resident() - before <= (long)(size / step) + (1 << 20));
+}
+
+/* A large block that was there once and is gone, in a process with one thread that calls no more. What has its place then is not in memory
+ * but where it is touched. */
+static void gone(void) {
+    long before = resident();
+    size_t size = 200 << 20;
+    char *p = malloc(size);
+    memset(p, 1, size), CHECK(resident() - before > 190 << 20);
+    free(p), CHECK(resident() - before < 20 << 20);
+    p = malloc(size);
+    for (size_t k = 0; k < size; k += 50 * 4096) p[k] = 1;
+    CHECK(resident() - before < 20 << 20);
+    free(p);
+}
+
 /* malloc, calloc and free in all orders, every block full of ones before it goes. */
 static void *churn(void *seed) {
     enum { LIVE = 100 };
@@ -83,6 +112,11 @@ static void threads(void) {
 }
 
 int main(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "large")) {
+        gone();
+        for (size_t step = 50; step; step /= 4) large(70 << 20, step), large(40 << 20, step), large(5 << 20, step);
+        return broken;
+    }
     if (argc > 1) {
         for (size_t size = 4096; size <= 1 << 20; size *= 2) untouched(size), untouched(size + size / 2);
     }

@@ -1,7 +1,7 @@
 //! Address space: map, unmap, protect, advise.
 
 use super::super::PAGE;
-use super::syscall::{MADVISE, MBIND, MMAP, MPROTECT, MREMAP, MUNMAP, PRLIMIT64, syscall};
+use super::syscall::{MADVISE, MBIND, MINCORE, MMAP, MPROTECT, MREMAP, MUNMAP, PRLIMIT64, syscall};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const PROT_NONE: usize = 0;
@@ -164,6 +164,24 @@ pub(crate) fn wipe_on_fork(address: *mut u8, length: usize) -> bool {
 pub(crate) fn discard(address: *mut u8, length: usize) -> bool {
     // SAFETY: callers pass ranges that nobody uses.
     unsafe { syscall(MADVISE, [address as usize, length, MADV_DONTNEED, 0, 0, 0]) == 0 }
+}
+
+/// How many of `pages` pages from an address on are in memory. `None`: the kernel does not say.
+pub(crate) fn resident_pages(address: *const u8, pages: usize) -> Option<usize> {
+    let mut there = [0u8; 1024];
+    let mut sum = 0;
+    for first in (0..pages).step_by(there.len()) {
+        let count = there.len().min(pages - first);
+        // SAFETY: the kernel writes a byte for each page.
+        let error = unsafe {
+            syscall(MINCORE, [address as usize + first * PAGE, count * PAGE, there.as_mut_ptr() as usize, 0, 0, 0])
+        };
+        if error != 0 {
+            return None;
+        }
+        sum += there[..count].iter().filter(|&&page| page & 1 != 0).count();
+    }
+    Some(sum)
 }
 
 /// Move the pages of a range of one mapping to another range, which loses what it had; the first stays mapped and reads zero. False:

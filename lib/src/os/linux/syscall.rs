@@ -12,6 +12,7 @@ pub(super) const MUNMAP: usize = 11;
 pub(super) const RT_SIGPROCMASK: usize = 14;
 pub(super) const PREAD64: usize = 17;
 pub(super) const MREMAP: usize = 25;
+pub(super) const MINCORE: usize = 27;
 pub(super) const MADVISE: usize = 28;
 pub(super) const GETPID: usize = 39;
 pub(super) const RENAME: usize = 82;
