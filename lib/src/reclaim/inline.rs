@@ -13,7 +13,7 @@ use super::{Effort, Swept, debt, sweep_if_alone};
 use crate::heap::{self, due, statistics, steal};
 use crate::options::{self, Name};
 use crate::os;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// The least fall that is worth a sweep without ageing, in bytes. (Measured: with 8 MiB, a batch of 27 MB that comes and goes in random
 /// order costs 30 % more; with 32 MiB, nothing.)
@@ -33,11 +33,28 @@ static LOOKED: AtomicU64 = AtomicU64::new(0);
 /// When the last sweep was, in nanoseconds.
 static SWEPT: AtomicU64 = AtomicU64::new(0);
 
+/// Bytes by which the slabs have to fall for the next look.
+static NEXT_FALL: AtomicUsize = AtomicUsize::new(LEAST_TO_AGE);
+/// While there is debt, looks that were not worth looking at the clock for.
+static TURN: AtomicU32 = AtomicU32::new(0);
+/// One look in so many is, then: what drains and fills all the time, and so is in debt, would look at the clock every 64 blocks.
+const TURNS: u32 = 16;
+/// The last sweep was not made, as there was debt.
+static IN_DEBT: AtomicBool = AtomicBool::new(false);
+
 /// Memory came back, or something is due. With no lock held.
 #[inline(always)]
 pub(super) fn look() {
-    if due::is_due() || heap::has_fallen(LEAST_TO_AGE) {
+    if heap::has_fallen(NEXT_FALL.load(Relaxed)) || (due::is_due() && is_its_turn() && is_some_time_later()) {
         look_closely();
+    }
+}
+
+fn is_its_turn() -> bool {
+    !IN_DEBT.load(Relaxed) || {
+        let turn = TURN.load(Relaxed).wrapping_add(1);
+        TURN.store(turn, Relaxed);
+        turn.is_multiple_of(TURNS)
     }
 }
 
@@ -68,6 +85,7 @@ fn is_some_time_later() -> bool {
 #[inline(never)]
 fn look_closely() {
     let (slabs, spans) = (heap::out(), statistics::bytes_in_spans());
+    NEXT_FALL.store(slabs.most.saturating_sub(slabs.now) + LEAST_TO_AGE, Relaxed);
     let most = slabs.most + most_in_spans(spans);
     let fallen = most - (slabs.now + spans).min(most);
     if fallen < LEAST_TO_AGE && !due::is_due() {
@@ -90,8 +108,10 @@ fn look_closely() {
     }
     sweep_if_alone(|sweep| {
         heap::forget_most_out();
+        NEXT_FALL.store(LEAST_TO_AGE, Relaxed);
         MOST_IN_SPANS.store(spans, Relaxed);
         let is_in_debt = debt::settle() != 0;
+        IN_DEBT.store(is_in_debt, Relaxed);
         HIGHEST.store(if by_space || is_in_debt { 0 } else { highest }, Relaxed);
         if is_in_debt {
             if by_time {
