@@ -2,12 +2,13 @@
 //! operations is looked at. `docs/models.md` says what each model covers and what it leaves out.
 //!
 //! A model is a transcription, kept beside the code by hand: whoever changes the order of loads and stores in
-//! `heap/magazine.rs`, `steal.rs`, `repair.rs`, `arena/spans.rs` or `observe/sites.rs` changes it here as well. That the models
+//! `heap/magazine.rs`, `steal.rs`, `shelf.rs`, `repair.rs`, `arena/spans.rs` or `observe/sites.rs` changes it here as well. That the models
 //! can tell right from wrong is shown by *mutants*: small mistakes, each of which must be refuted.
 
 mod claim;
 mod explore;
 mod fork;
 mod homes;
+mod shelf;
 mod sites;
 mod steal;
