@@ -94,18 +94,17 @@ const MIB: f64 = 1_048_576.0;
 
 /// At least `share` of what was allocated came back by the end of the watch, and it is really free for others.
 fn came_back(record: &Record, share: f64) -> Result<(), String> {
-    let (returned, truth) = (record.rss.returned_of_growth(), &record.truth);
+    let returned = record.rss.returned_of_growth();
     if returned < share {
         return Err(format!("{}: {:.1} % came back: {:?}", record.command, returned * 100.0, record.rss));
     }
-    // What is charged to a group of the subject's own; other programs cannot disturb that.
-    let charged = truth.charged.filter(|_| truth.group.as_deref().is_some_and(|group| group.ends_with("own")));
-    match charged.map(|charged| charged.returned_of_growth()) {
+    match record.own_charge().map(|charged| charged.returned_of_growth()) {
         Some(charged) if charged < share => Err(format!(
-            "{}: {:.1} % came back, but only {:.1} % are free: {truth:?}",
+            "{}: {:.1} % came back, but only {:.1} % are free: {:?}",
             record.command,
             returned * 100.0,
-            charged * 100.0
+            charged * 100.0,
+            record.truth
         )),
         _ => Ok(()),
     }

@@ -18,6 +18,8 @@ const BEFORE: f64 = 100.0;
 /// Of a long watch this much has most of the width: milliseconds, and the share.
 const CLOSE: (f64, f64) = (2000.0, 0.72);
 const MIB: f64 = 1_048_576.0;
+/// A charge that is so many times what is resident is told: the kernel has not got back what was given.
+const MORE: f64 = 1.2;
 /// Colours that are told apart by most eyes, in the order of [`PEERS`], and one for everybody else.
 const COLOURS: [&str; 7] = ["#b3123f", "#0072b2", "#009e73", "#d55e00", "#8a5fbf", "#8c7a00", "#444444"];
 const OTHER: &str = "#999999";
@@ -31,6 +33,8 @@ pub struct Line {
     pub is_asked: bool,
     /// Milliseconds after the drain, and bytes.
     pub points: Vec<(f64, f64)>,
+    /// Bytes that the kernel charges in the end, if it tells.
+    pub charged: Option<f64>,
 }
 
 /// The charts there are figures for: file name, and content.
@@ -58,7 +62,8 @@ fn lines(results: &Results, row: &str, asked: Option<&str>) -> Vec<Line> {
             let can_be_asked = record.purge.is_some();
             let points = record.samples.iter().filter(|sample| sample.ms >= -BEFORE);
             let points = points.map(|sample| (sample.ms, sample.rss as f64)).collect();
-            (can_be_asked == is_asked).then(|| Line { name: peer.name.clone(), is_asked, points })
+            let charged = record.own_charge().map(|charged| charged.end as f64);
+            (can_be_asked == is_asked).then(|| Line { name: peer.name.clone(), is_asked, points, charged })
         };
         lines.extend(asked.and_then(|asked| line(asked, true)));
         lines.extend(line(row, false));
@@ -130,13 +135,13 @@ fn svg(title: &str, lines: &[Line]) -> String {
     let scale = Scale::of(lines);
     let (width, height) = SIZE;
     let dashed = lines.iter().any(|line| line.is_asked);
-    let words = if dashed { "; dashed: with the allocator's own call right after the drain" } else { "" };
+    let words = if dashed { "; dashed: with the allocator's own call after the drain" } else { "" };
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#222\">\n\
          <title>{title}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
          <text x=\"{}\" y=\"22\" font-size=\"15\" font-weight=\"600\">{title}</text>\n\
-         <text x=\"{}\" y=\"40\" fill=\"#555\">resident memory in MiB{words}</text>\n",
+         <text x=\"{}\" y=\"40\" fill=\"#555\">resident memory in MiB{words}; in brackets: what the kernel charges, if more</text>\n",
         AREA.0, AREA.0
     );
     grid(&mut text, scale);
@@ -205,11 +210,13 @@ fn labels(text: &mut String, scale: Scale, lines: &[Line]) {
         let (ms, bytes) = end(line);
         let (colour, x) = (colour(&line.name), scale.x(ms));
         let asked = if line.is_asked { ", asked" } else { "" };
+        let charged = line.charged.filter(|charged| *charged > bytes * MORE).map(|charged| charged / MIB);
+        let charged = charged.map(|charged| format!(" ({charged:.0})")).unwrap_or_default();
         let weight = if line.name == OURS { " font-weight=\"700\"" } else { "" };
         let _ = writeln!(
             text,
             "<polyline points=\"{x:.1},{from:.1} {:.1},{y:.1}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"0.7\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" fill=\"{colour}\"{weight}>{}{asked}: {:.0}</text>",
+             <text x=\"{:.1}\" y=\"{:.1}\" fill=\"{colour}\"{weight}>{}{asked}: {:.0}{charged}</text>",
             AREA.2 + 18.0,
             AREA.2 + 22.0,
             y + 4.0,
@@ -267,9 +274,10 @@ mod tests {
             name: name.to_owned(),
             is_asked,
             points: vec![(-50.0, 280.0 * MIB), (0.0, 280.0 * MIB), (2000.0, 70.0 * MIB)],
+            charged: Some(if is_asked { 280.0 } else { 75.0 } * MIB),
         };
         let text = svg("a title", &[line(OURS, false), line("glibc", true), line("unheard-of", false)]);
-        assert!(text.contains(">ours: 70</text>") && text.contains(">glibc, asked: 70</text>"), "{text}");
+        assert!(text.contains(">ours: 70</text>") && text.contains(">glibc, asked: 70 (280)</text>"), "{text}");
         assert_eq!((text.matches("stroke-dasharray").count(), text.matches(OTHER).count()), (1, 3));
         assert!(text.starts_with("<svg") && text.ends_with("</svg>\n"));
     }

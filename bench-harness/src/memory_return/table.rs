@@ -87,11 +87,10 @@ fn share(cell: &Cell) -> Option<String> {
     let second = cell.median(|record| record.returned.after_1s.or(Some(record.returned.end)))?;
     let percent = |share: f64| format!("{:.0}", (share * 100.0).max(0.0));
     let later = if end - second > 0.02 { format!(" → {}", percent(end)) } else { String::new() };
-    let own = |record: &Record| {
-        let is_own = record.truth.group.as_deref().is_some_and(|group| group.ends_with("own"));
-        record.truth.charged_returned.filter(|_| is_own)
-    };
-    let free = cell.median(own).map(|free| format!(" ({})", percent(free))).unwrap_or_default();
+    let free = cell
+        .median(|record| record.own_charge().map(|charged| charged.returned()))
+        .map(|free| format!(" ({})", percent(free)))
+        .unwrap_or_default();
     Some(format!("{}{later}{free}", percent(second)))
 }
 
@@ -295,7 +294,7 @@ mod tests {
             returned: Returned { after_1s: Some(after_1s), after_2s: Some(after_1s), end, ..Returned::default() },
             truth: Truth {
                 group: Some("cgroup v1, its own".to_owned()),
-                charged: None,
+                charged: charged.map(|share| Three { start: 0, peak: 1000, end: ((1.0 - share) * 1000.0) as u64 }),
                 charged_returned: charged,
                 used: Three::default(),
                 used_returned: 0.0,

@@ -95,6 +95,14 @@ pub struct Record {
     pub samples: Vec<Sample>,
 }
 
+impl Record {
+    /// What the kernel charged to a group of the subject's own; nobody else has a part in it.
+    #[must_use]
+    pub fn own_charge(&self) -> Option<Three> {
+        self.truth.charged.filter(|_| self.truth.group.as_deref().is_some_and(|group| group.ends_with("own")))
+    }
+}
+
 /// Milliseconds that a sample may be late: a busy machine has other things to do.
 const LATE: f64 = 15.0;
 
