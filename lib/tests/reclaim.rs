@@ -1,5 +1,5 @@
 //! The return of memory under attack: refused system calls, forks, threads and heaps that come and go, while purges run in a tight
-//! loop. `MPP_RECLAIM_SCALE` multiplies how long and how often, `MPP_RECLAIM_SEED` chooses another seed.
+//! loop. Short here: `MPP_RECLAIM_SCALE` multiplies how long and how often (ten is a good hunt), `MPP_RECLAIM_SEED` chooses another seed.
 
 mod support;
 use std::path::Path;
@@ -10,8 +10,13 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-fn scaled(amount: u64) -> String {
-    (amount * number("MPP_RECLAIM_SCALE", 1)).to_string()
+fn scale() -> u64 {
+    number("MPP_RECLAIM_SCALE", 1)
+}
+
+/// Of milliseconds, in seconds.
+fn scaled(milliseconds: u64) -> String {
+    format!("{:.3}", (milliseconds * scale()) as f64 / 1000.0)
 }
 
 fn seed() -> String {
@@ -63,27 +68,27 @@ fn what_the_kernel_refuses() {
         ("every", "two", &["madvise:2", "process_madvise:2", "membarrier:2"], &["SCAVENGER=2", "PURGE_DELAY=0"]),
     ];
     for (when, who, rules, options) in cases {
-        succeed(with(&program, options).args([&seed(), "1", when, who]).args(*rules));
+        succeed(with(&program, options).args([&seed(), &scaled(100)]).args([when, who]).args(*rules));
     }
 }
 
 #[test]
 fn forks_while_memory_is_given_back() {
     let program = compile("reclaim_fork.c", &["-ldl"]);
-    for (forks, mode) in [(30, "main"), (60, "handler"), (60, "clone"), (30, "return")] {
-        let forks = scaled(forks);
+    for (forks, mode) in [(5, "main"), (10, "handler"), (10, "clone"), (5, "return")] {
+        let forks = (forks * scale()).to_string();
         let output = succeed(preloaded(&program).args([&seed(), &forks, mode]));
         assert_eq!(output, format!("{forks} forks, 0 failed, 0 hung\n"), "{mode}");
     }
-    let output = succeed(with(&program, &["PROF=1", "PROF_SAMPLE_RATE=4096"]).args([&seed(), "20", "main"]));
-    assert_eq!(output, "20 forks, 0 failed, 0 hung\n");
+    let output = succeed(with(&program, &["PROF=1", "PROF_SAMPLE_RATE=4096"]).args([&seed(), "4", "main"]));
+    assert_eq!(output, "4 forks, 0 failed, 0 hung\n");
 }
 
 #[test]
 fn purges_beside_everything_else() {
     let program = compile("reclaim_storm.c", &["-ldl"]);
     for kind in ["mixed", "threads", "heaps", "subprocs", "visit", "sampling", "zeroed", "many"] {
-        succeed(preloaded(&program).args([&seed(), &scaled(2), kind]));
+        succeed(preloaded(&program).args([&seed(), &scaled(500), kind]));
     }
 }
 
@@ -108,8 +113,8 @@ fn purges_under_all_options() {
         &["PURGE_DELAY=0", "SCAVENGER=2", "PURGE_HOLES_EAGER_ZERO=1", "SECURE=2"],
     ];
     for (number, options) in options.iter().enumerate() {
-        succeed(with(&program, options).args([&seed(), &scaled(1), kinds[number % kinds.len()]]));
-        succeed(with(&program, options).args([&seed(), &scaled(1), "mixed"]));
+        succeed(with(&program, options).args([&seed(), &scaled(250), kinds[number % kinds.len()]]));
+        succeed(with(&program, options).args([&seed(), &scaled(250), "mixed"]));
     }
 }
 
@@ -152,7 +157,7 @@ fn what_is_zero_and_what_errno_is() {
         &["SCAVENGER=0", "MINIMAL_PURGE_SIZE=16"],
     ];
     for options in options {
-        succeed(with(&program, options).args([&seed(), &scaled(1), "zero"]));
+        succeed(with(&program, options).args([&seed(), &scaled(400), "zero"]));
     }
 }
 
@@ -180,5 +185,5 @@ fn a_guest() {
 #[test]
 fn stress_with_poison() {
     let program = compile("reclaim_storm.c", &["-ldl"]);
-    succeed(with(&program, &["PURGE_HOLES_EAGER_ZERO=1", "PURGE_DELAY=0"]).args([&seed(), &scaled(10), "mixed"]));
+    succeed(with(&program, &["PURGE_HOLES_EAGER_ZERO=1", "PURGE_DELAY=0"]).args([&seed(), &scaled(2500), "mixed"]));
 }

@@ -271,7 +271,7 @@ static void ways_to_end(void) {
             if ((status & ~0x80) != expected) WRONG("way %d, %d: status %x", (int)how, who, status);
         }
     /* From a handler that has interrupted malloc, or free, or a purge. */
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 20; i++) {
         pid_t pid = fork();
         if (pid == 0) {
             struct itimerval soon = {{0, 0}, {0, 20000 + i * 977}};
@@ -296,7 +296,7 @@ static void ways_to_end(void) {
 static void children(void) {
     pthread_t thread = start(busy);
     wait_for_guest(true);
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 30; i++) {
         pid_t pid;
         char *arguments[] = {"true", NULL};
         if (i % 3 == 0) CHECK(!posix_spawn(&pid, "/bin/true", NULL, NULL, arguments, environ));

@@ -154,6 +154,7 @@ static void round_of(block *table, uint64_t *state) {
     for (int i = 0; i < COUNT; i += 50) grow(&table[i], state);
     for (int i = 0; i < COUNT; i++)
         if (next(state) % 20) release(&table[i]);
+    nap(20); /* a purge that follows another at once leaves alone what was used in between */
     purge();
     check(table, COUNT);
     if (next(state) % 4 == 0) nap(120); /* for the allocator's own clock */
@@ -191,7 +192,7 @@ int main(int count, char **arguments) {
         CHECK(refused > 0 || !mi_purge_all);
         /* All calls work again: what is free comes back, without and with the blocks that are left. */
         refusing = false;
-        nap(20); /* one that follows another at once leaves alone what was used in between */
+        nap(20);
         purge();
         long before = resident();
         clear(tables[0], COUNT), clear(tables[1], COUNT);

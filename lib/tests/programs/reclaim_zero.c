@@ -108,7 +108,7 @@ static void *in_arenas(void *unused) {
     }
     return unused;
 }
-static void zeroed(int seconds) {
+static void zeroed(double seconds) {
     end = now() + seconds;
     pthread_t threads[4];
     for (uintptr_t i = 0; i < 4; i++)
@@ -168,7 +168,7 @@ int main(int count, char **arguments) {
     CHECK(count >= 4);
     seed = strtoull(arguments[1], NULL, 0);
     alarm(400);
-    if (arguments[3][0] == 'z') return zeroed(atoi(arguments[2])), 0;
+    if (arguments[3][0] == 'z') return zeroed(atof(arguments[2])), 0;
     if (count > 4) refuse();
     return errno_stays(atoi(arguments[2]), count > 4), 0;
 }
