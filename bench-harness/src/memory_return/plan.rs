@@ -29,7 +29,7 @@ pub const CHARTS: [(&str, Option<&str>, &str); 6] = [
 ];
 
 /// Rows that say little more than others do: in a quick run only ours is measured in them.
-const MINOR: [&str; 8] = [
+const MINOR: [&str; 9] = [
     "busy-1",
     "busy-4-random",
     "same-1",
@@ -38,6 +38,7 @@ const MINOR: [&str; 8] = [
     "alone-pairs-random",
     "alone-block-random",
     "asked-asleep-1",
+    "alone-loop",
 ];
 
 /// Rows of `performance` in which returning must cost nothing.
@@ -93,12 +94,12 @@ pub fn tasks(contenders: &[Peer], quick: bool, wanted: impl Fn(&str) -> bool) ->
 
 fn task(row: &catalogue::Row, contenders: &[Peer], quick: bool) -> Task {
     let line = |more: &[&str]| row.arguments.iter().chain(more).map(|&word| word.to_owned()).collect::<Vec<_>>();
-    let is_charted = CHARTS.iter().any(|&(name, asked, _)| name == row.name || asked == Some(row.name));
+    let is_main = CHARTS.iter().any(|&(name, ..)| name == row.name);
+    let is_charted = is_main || CHARTS.iter().any(|&(_, asked, _)| asked == Some(row.name));
     let has_watch = row.arguments.contains(&"--watch");
     let (later, first): (&[&str], &[&str]) = match (quick, row.name) {
         (false, _) if is_charted => (&[], &["--watch", "12s"]),
-        (true, _) if is_charted => (&["--watch", "2s"], &["--watch", "2s"]),
-        (true, "alone-loop") => (&["--time", "4s"], &["--time", "4s"]),
+        (true, _) if is_main => (&["--watch", "2s"], &["--watch", "2s"]),
         (true, _) if !has_watch => (&["--watch", "1200ms"], &["--watch", "1200ms"]),
         _ => (&[], &[]),
     };
