@@ -299,11 +299,20 @@ const WHOLE: usize = (SCRATCH_OFFSET + SCRATCH).next_multiple_of(os::PAGE);
 /// Memory for the first heap.
 static FIRST: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Map memory for the first heap, and a page behind it for who calls this: one mapping less in each process. Null: no memory.
+/// Map memory for the first heap, and behind it a page for who calls this and room for thieves: two mappings less in each process. Null:
+/// no memory.
 fn map_first() -> *mut u8 {
-    let memory = os::map(WHOLE + os::PAGE);
+    // Where there are guards, thieves get a mapping that has its own.
+    let room = if secure::level() == 0 { steal::ROOM } else { 0 };
+    let memory = os::map(WHOLE + os::PAGE + room);
+    if memory.is_null() {
+        return memory;
+    }
     FIRST.store(memory, Relaxed);
-    if memory.is_null() { memory } else { memory.wrapping_add(WHOLE) }
+    if room != 0 {
+        steal::furnish(memory.wrapping_add(WHOLE + os::PAGE));
+    }
+    memory.wrapping_add(WHOLE)
 }
 
 /// A new heap of this thread's. A guest has no home yet.

@@ -16,7 +16,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering::*};
 
 /// One thief at a time; guards the loot.
 static LOCK: Lock = Lock::new();
-/// Room for everything that one heap can have cached. Mapped at the first theft.
+/// Bytes for everything that one heap can have cached.
+pub(super) const ROOM: usize = (LARGEST_SLOTS * 8).next_multiple_of(os::PAGE);
+/// That room; mapped at the first theft, if it was not there before.
 static LOOT: AtomicPtr<usize> = AtomicPtr::new(core::ptr::null_mut());
 static FENCE: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
@@ -172,9 +174,14 @@ pub(super) fn at_rest() -> AtRest {
     AtRest(wait)
 }
 
+/// Here is zeroed memory of [`ROOM`] bytes that nobody else uses. Before the first theft.
+pub(super) fn furnish(memory: *mut u8) {
+    LOOT.store(memory.cast(), Relaxed);
+}
+
 fn loot() -> Option<*mut usize> {
     if LOOT.load(Relaxed).is_null() {
-        LOOT.store(os::map((LARGEST_SLOTS * 8).next_multiple_of(os::PAGE)).cast(), Relaxed);
+        LOOT.store(os::map(ROOM).cast(), Relaxed);
     }
     let loot = LOOT.load(Relaxed);
     (!loot.is_null()).then_some(loot)
