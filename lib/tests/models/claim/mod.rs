@@ -34,6 +34,8 @@ pub(crate) enum Mutant {
     RefusedForgotten,
     /// Taking a block does not make its pages young.
     CandidateKept,
+    /// All blocks from the first one that was never used to the last one taken count as never used, though some may be claimed.
+    ClaimedCountAsFresh,
     /// Claimed blocks count as free.
     CountedEarly,
     /// A slab on the list of empty ones is claimed and stays there.
@@ -107,6 +109,9 @@ impl Claim {
     pub(crate) const SMALL: Claim = Claim { blocks: 2, overlap: [0b01, 0b10, 0, 0], ..Self::STRADDLE };
     /// The same, with a page behind the last block.
     pub(crate) const TAIL: Claim = Claim { pages: 3, slices: [0b111, 0], ..Self::SMALL };
+    /// Two blocks in the middle share a page.
+    pub(crate) const SHARED: Claim =
+        Claim { blocks: 4, pages: 3, overlap: [0b001, 0b010, 0b010, 0b100], slices: [0b111, 0], ..Self::STRADDLE };
 
     fn has(&self, mutant: Mutant) -> bool {
         self.mutant == mutant

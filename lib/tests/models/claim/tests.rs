@@ -11,6 +11,7 @@ fn no_live_page_is_discarded_and_no_block_lost() {
         explore(&model, LIMIT).must_hold(&format!("claim: {name}"));
         explore(&Claim { forks: true, ..model }, LIMIT).must_hold(&format!("claim: {name}, with a fork"));
     }
+    explore(&Claim::SHARED, LIMIT).must_hold("claim: a shared page");
 }
 
 #[test]
@@ -36,6 +37,7 @@ fn mutants_are_refuted() {
         (ReturnedThoughRefused, alone),
         (RefusedForgotten, alone),
         (CandidateKept, alone),
+        (ClaimedCountAsFresh, Claim::SHARED),
         (CountedEarly, alone),
         (EmptyClaimed, alone),
         (NotListed, alone),

@@ -100,6 +100,19 @@ impl Claim {
         }
     }
 
+    /// Of blocks just taken: `used` are those that may have been handed out before.
+    fn said_to_read_zero(&self, mut taken: u8, used: u8) -> u8 {
+        if !self.has(Mutant::ClaimedCountAsFresh) {
+            return taken & !used;
+        }
+        // So many of the last ones.
+        let count = (8 - taken.leading_zeros()).saturating_sub(used.count_ones());
+        for _ in count..taken.count_ones() {
+            taken &= taken - 1;
+        }
+        taken
+    }
+
     fn thread_step(&self, s: &mut State, who: usize) -> Result<Option<&'static str>, Bad> {
         let me = who as u8 + 1;
         let mut t = s.threads[who];
@@ -123,6 +136,10 @@ impl Claim {
                 "take: store bits"
             }
             At::TakeCount => {
+                let used = (1 << s.fresh) - 1;
+                if self.said_to_read_zero(t.blocks, used) & used != 0 {
+                    return Err((Fault::Twice, "a block that was in use is said to read zero"));
+                }
                 s.free = s.free.wrapping_sub(t.blocks.count_ones() as u8);
                 let pages = self.pages_of(t.blocks);
                 if !self.has(Mutant::CandidateKept) {
