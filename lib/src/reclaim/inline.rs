@@ -20,6 +20,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 const LEAST_FALL: usize = 32 << 20;
 /// The least fall that makes time count, in bytes.
 const LEAST_TO_AGE: usize = 1 << 20;
+/// The same of spans: more than a thread keeps at hand, which would not be at hand while something is due.
+const LEAST_OF_SPANS: usize = 2 * LEAST_TO_AGE;
 /// Processor cycles between two looks at the clock: some milliseconds.
 const CYCLES: u64 = 20_000_000;
 
@@ -64,7 +66,7 @@ pub(super) fn look_after_span(bytes: usize) {
     // Nobody looks when a span is taken: that there was one more is known only now.
     let fallen = most_in_spans(now + bytes) - now;
     // Where large blocks come and go all the time, a look at everything would take as long as they do.
-    if fallen >= LEAST_FALL || (fallen >= LEAST_TO_AGE && is_some_time_later()) {
+    if fallen >= LEAST_FALL || (fallen >= LEAST_OF_SPANS && is_some_time_later()) {
         look_closely();
     }
 }
