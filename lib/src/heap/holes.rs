@@ -44,7 +44,7 @@ static LEFT: AtomicU64 = AtomicU64::new(0);
 static VISITED: AtomicU64 = AtomicU64::new(0);
 /// How often pages were handed out again.
 static REUSES: AtomicU64 = AtomicU64::new(0);
-/// Wholly free slabs that sweeps gave to the arena.
+/// See [`given_up`].
 static GIVEN_UP: AtomicU64 = AtomicU64::new(0);
 
 /// Counts since the process began.
@@ -187,7 +187,6 @@ unsafe fn empty(home: *mut Heap, index: usize, forced: bool) -> bool {
         let is_old = slab.candidates == !0;
         let is_too_much = slab::kept() > RETAINED;
         if forced || (is_old && is_too_much) {
-            GIVEN_UP.fetch_add(1, Relaxed);
             slab::give_up(home, index);
             return false;
         }
@@ -318,9 +317,14 @@ unsafe fn each_block(
     changed
 }
 
-/// Wholly free slabs that sweeps gave to the arena, so far.
+/// Wholly free slabs that went from the lists of their classes to the arena, so far.
 pub(crate) fn given_up() -> u64 {
     GIVEN_UP.load(Relaxed)
+}
+
+/// There was one more.
+pub(super) fn note_given_up() {
+    GIVEN_UP.fetch_add(1, Relaxed);
 }
 
 /// How many claims there are.

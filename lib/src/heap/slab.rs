@@ -153,6 +153,7 @@ unsafe fn give_up_one(lists: &mut SlabLists, index: usize) {
     unsafe {
         unlist(lists, index);
         lists.slabs = lists.slabs.saturating_sub(1);
+        holes::note_given_up();
         free(index);
     }
 }

@@ -246,7 +246,8 @@ mod tests {
             is_new
         });
         let (blocks, survivors) = share.counts();
-        assert!(blocks == 1000 && (500 * 1000 / 8192..=200).contains(&survivors), "{survivors}");
+        // Where blocks lie is up to the allocator, and to the other tests in this process.
+        assert!(blocks == 1000 && (500 * 1000 / 8192..=500).contains(&survivors), "{survivors}");
         share.free();
         assert_eq!(share.verify(), 0);
     }
