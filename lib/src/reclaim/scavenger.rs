@@ -186,6 +186,11 @@ extern "C" fn run(_: *mut u8) -> *mut u8 {
     let mut allowance = Allowance::new(moved);
     while CALL.load(Acquire) != END {
         let start = os::thread_cpu_time();
+        let tells = quiet >= QUIET_ROUNDS;
+        if tells {
+            // What goes to a shelf from here on, this round may have missed: who frees a span tells before it sleeps for long.
+            heap::due::set(true);
+        }
         let found = round(quiet == QUIET_ROUNDS, may_open, &mut moved);
         if heap::threads(1) == 0 {
             break; // the last one has left while a heap was borrowed
@@ -203,6 +208,9 @@ extern "C" fn run(_: *mut u8) -> *mut u8 {
         } else if rest > least {
             sleep(Some(rest));
             rest = rest.max(least);
+        }
+        if tells {
+            heap::due::set(!is_running());
         }
         // Who has woken it has just given memory back: that is to become old first.
         nap(least);
