@@ -437,7 +437,8 @@ typedef struct mi_purge_all_report_s {
  * a time: another one is waited for up to `wait_ms` milliseconds (mi_purge_all: 100), what the allocator does by itself in any
  * case. After that the result is MI_PURGE_ALL_BUSY; and so it is at once in the deferred free that a purge calls, and in a
  * signal handler that has interrupted this thread in the allocator. The report may be NULL, and is all zero if nothing was
- * done. Unknown flags are ignored. Calls the registered deferred free. */
+ * done. Unknown flags are ignored. Calls the registered deferred free.
+ * Less than 5 ms after another one it leaves alone what threads have used in between. */
 int mi_purge_all_ex(mi_purge_flags_t flags, size_t wait_ms, mi_purge_all_report_t* report) MI_NOEXCEPT;
 void mi_purge_all(bool force) MI_NOEXCEPT;
 

@@ -14,7 +14,6 @@ static REUSED: AtomicU64 = AtomicU64::new(0);
 
 /// Since the process began, or now.
 #[derive(Clone, Copy, Default, Debug)]
-#[allow(dead_code, reason = "for the statistics of the layers above")]
 pub(crate) struct Counts {
     /// Bytes that blocks can be made from without asking for more.
     pub(crate) reserved: u64,

@@ -40,7 +40,7 @@ pub enum PurgeStatus {
 ///
 /// `force`: at once. Otherwise only what has been free for a while, as the allocator does it by itself. Memory comes back without any
 /// such call, a little later. Any thread may call it; it need not have allocated anything. Another purge is waited for, for
-/// [`PURGE_ALL_DEFAULT_WAIT_MS`]; then the report is all 0 and not `complete`.
+/// [`PURGE_ALL_DEFAULT_WAIT_MS`]; then the report is all 0 and not `complete`. A call less than 5 ms after another purge leaves alone what threads have used in between.
 ///
 /// ```
 /// # #[global_allocator] static GLOBAL: mimalloc_pprof::MiMalloc = mimalloc_pprof::MiMalloc;

@@ -56,7 +56,6 @@ pub(crate) fn split_huge(pages: &[Range]) -> usize {
 }
 
 /// System calls that were made here up to now.
-#[allow(dead_code, reason = "for statistics of the layers above")]
 pub(crate) fn discard_calls() -> u64 {
     CALLS.load(Relaxed)
 }
