@@ -30,6 +30,7 @@
 pub(crate) mod allocate;
 mod bits;
 pub(crate) mod classes;
+pub(crate) mod companion;
 pub(crate) mod due;
 mod emergency;
 pub(crate) mod events;

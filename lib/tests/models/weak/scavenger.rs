@@ -1,5 +1,5 @@
-//! The scavenger's sleep (`reclaim/scavenger.rs`): it says that it sleeps, looks again, and sleeps; who gives memory back sets the
-//! flag of the region, then looks whether the scavenger sleeps, and wakes it.
+//! The scavenger's sleep (`heap/companion.rs`, called by `reclaim/scavenger.rs`): it says that it sleeps, looks again, and sleeps; who
+//! gives memory back sets the flag of the region, then looks whether the scavenger sleeps, and wakes it.
 //!
 //! What has to be so: it never sleeps for ever while a flag is set.
 
