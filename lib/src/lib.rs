@@ -45,14 +45,15 @@ pub use api::rust::*;
 /// The one place where the heap meets the layer above it.
 pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
     started: api::life::start,
-    sampled: observe::profiler::sampled,
-    dropped: observe::profiler::drop_one,
-    released: observe::profiler::released,
-    resized: observe::profiler::resized,
+    sampled: observe::sampler::sampled,
+    dropped: observe::sampler::drop_one,
+    released: observe::sampler::released,
+    resized: observe::sampler::resized,
     failed: api::c::failed,
     slowed: api::c::slowed,
     drained: reclaim::drained,
     span_freed: reclaim::span_freed,
+    leaving: observe::sampler::leaving,
     threads_changed: reclaim::threads_changed,
     forked: api::life::forked,
 };

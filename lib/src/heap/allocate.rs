@@ -382,13 +382,20 @@ pub(crate) unsafe fn reallocate_aligned(block: *mut u8, size: usize, alignment: 
             release::resized(block, size);
             return block;
         }
-        move_to(block, usable, usable, size, alignment)
+        move_to(block, usable, usable, size, alignment, true)
     }
 }
 
 /// A block in place of another, of which only the first `used` bytes matter.
 #[inline(always)]
-unsafe fn move_to(block: *mut u8, usable: usize, used: usize, size: usize, alignment: usize) -> *mut u8 {
+unsafe fn move_to(
+    block: *mut u8,
+    usable: usize,
+    used: usize,
+    size: usize,
+    alignment: usize,
+    is_special: bool,
+) -> *mut u8 {
     // SAFETY: the caller owns the block, which has the used bytes; the new one has `size` bytes.
     unsafe {
         if size > usable && size >= GROWN_TO_SPAN {
@@ -397,6 +404,9 @@ unsafe fn move_to(block: *mut u8, usable: usize, used: usize, size: usize, align
         let moved = allocate_aligned(size, alignment);
         if !moved.is_null() {
             moved.copy_from_nonoverlapping(block, size.min(used));
+            if is_special {
+                sampled::moved(block, moved);
+            }
             release::release(block);
         }
         moved
@@ -423,7 +433,7 @@ unsafe fn reallocate_ordinary(block: *mut u8, usable: usize, used: usize, size: 
         return block;
     }
     // SAFETY: the caller's promise.
-    unsafe { move_to(block, usable, used, size, alignment) }
+    unsafe { move_to(block, usable, used, size, alignment, false) }
 }
 
 /// Without a division: the alignment is a power of two, which the compiler does not know.

@@ -3,6 +3,17 @@
 use super::Heap;
 use super::sampled::Record;
 
+/// How a sampled block has come to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// It was freed, or ceased to exist with its heap.
+    Freed,
+    /// It was freed by the thread that had allocated it before that allocated anything else.
+    Temporary,
+    /// `realloc` has put another block in its place.
+    Moved,
+}
+
 /// What the layer above does when something happens. Called with no lock held; nothing may allocate.
 pub(crate) struct Hooks {
     /// The allocator is ready in this process. Called once, by the first thread that allocates.
@@ -12,8 +23,8 @@ pub(crate) struct Hooks {
     pub(crate) sampled: unsafe fn(heap: *mut Heap, block_size: usize, requested: usize, epoch: u32) -> u32,
     /// A drawn allocation cannot be kept as a sample.
     pub(crate) dropped: fn(),
-    /// A sampled block is freed.
-    pub(crate) released: fn(record: &Record),
+    /// A sampled block is freed, or was moved.
+    pub(crate) released: fn(record: &Record, how: Ended),
     /// A sampled block has got another requested size in place (the record still holds the old one).
     pub(crate) resized: fn(record: &Record, requested: usize),
     /// A call has failed (`ENOMEM`, `EOVERFLOW`) or was misuse (`fatal`): tell the program. True: it has a function for that. A
@@ -26,6 +37,8 @@ pub(crate) struct Hooks {
     pub(crate) drained: fn(),
     /// A span of so many bytes, or (0) some other special block, came back. With no lock held.
     pub(crate) span_freed: fn(bytes: usize),
+    /// This thread leaves its heap, which others may take afterwards. With no lock held.
+    pub(crate) leaving: fn(heap: *mut Heap),
     /// A thread has got its heap, or has left it. With no lock held; may allocate.
     pub(crate) threads_changed: fn(),
     /// This is a forked child with one thread, and the heaps are in order again.

@@ -43,6 +43,7 @@ pub(super) unsafe fn grow(block: *mut u8, usable: usize, size: usize, alignment:
         if !by_kernel || !move_pages(block, new) {
             new.copy_from_nonoverlapping(block, usable);
         }
+        sampled::moved(block, new);
         release::release(block);
     }
     new
@@ -126,12 +127,11 @@ pub(crate) unsafe fn extend(block: *mut u8, size: usize) -> bool {
         zone::span_resized(index, before * SLICE, slices * SLICE);
         statistics::span_freed(before * SLICE);
         statistics::span_allocated(lease.heap, slices * SLICE);
-        if (*record(index)).site != 0 {
-            sampled::forget(record(index));
-        }
+        let before = sampled::outgrown(record(index));
         let epoch = interval::epoch();
         if interval::is_on(epoch) {
             span::sample(lease.heap, index, slices * SLICE, size, epoch);
+            sampled::is_as_old(record(index), before);
         }
         true
     }

@@ -182,7 +182,7 @@ pub(super) unsafe fn exchange(
     // SAFETY: the run is in transit: ours alone.
     unsafe {
         let site = epoch.map_or(0, |epoch| (crate::HOOKS.sampled)(heap, class_size(class), requested, epoch));
-        span::record(index).write(Record::parking(parked, requested, site, epoch.unwrap_or(0)));
+        span::record(index).write(Record::parking(parked, class, requested, site, epoch.unwrap_or(0)));
         zone::publish_span(heap, index);
     }
     Some(block)

@@ -37,8 +37,9 @@ pub(crate) fn rate() -> u64 {
 
 /// Sample one in about `rate` bytes from now on. Every allocation that begins after this returns is subject to it.
 ///
-/// The same seed gives the same samples to the same sequence of allocations.
-pub(crate) fn start(rate: u64, seed: u64) {
+/// The same seed gives the same samples to the same sequence of allocations. `prepare` hears of the new epoch before anybody can be
+/// sampled in it.
+pub(crate) fn start(rate: u64, seed: u64, prepare: impl FnOnce(u32)) {
     let rate = rate.max(1);
     SWITCH.lock();
     if is_on(epoch()) {
@@ -49,6 +50,7 @@ pub(crate) fn start(rate: u64, seed: u64) {
     for (class, rate_by_size) in RATE_BY_SIZE.iter().enumerate().skip(1) {
         rate_by_size.store((rate as f64 / class_size(class) as f64).to_bits(), Relaxed);
     }
+    prepare(epoch().wrapping_add(1));
     // The epoch first, then the poison under each lock: an owner that read the old epoch under its lock is poisoned
     // afterwards, so none misses the start.
     WORDS.epoch.fetch_add(1, SeqCst);

@@ -519,6 +519,17 @@ impl ClassState {
         (allocated.max(0) as u64, freed.max(0) as u64)
     }
 
+    /// Blocks allocated by this thread so far, up to a constant. Owner only, without the lock: nobody else writes these two while it has
+    /// the heap.
+    ///
+    /// # Safety
+    /// The state lives. No reference is made to it: a thief may be changing the rest.
+    pub(crate) unsafe fn allocated_by_owner(state: *const Self, m: &Magazine) -> usize {
+        // SAFETY: as above.
+        let allocated = unsafe { (&raw const (*state).allocated).read_volatile() };
+        (allocated as usize).wrapping_sub(m.top.load(Relaxed)) / SLOT
+    }
+
     /// Take back a failed pop that nobody has undone, as far as it can be told: of a thread that this process does not have, or of
     /// code that a signal handler has interrupted.
     ///

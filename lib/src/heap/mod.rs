@@ -43,6 +43,7 @@ pub(crate) mod interval;
 pub(crate) mod look;
 mod magazine;
 mod misuse;
+mod position;
 mod refill;
 pub(crate) mod release;
 mod repair;
@@ -172,7 +173,7 @@ static GUEST_SEQUENCE: AtomicU64 = AtomicU64::new(1 << 32);
 
 impl Heap {
     #[inline(always)]
-    fn is_empty_heap(heap: *mut Heap) -> bool {
+    pub(crate) fn is_empty_heap(heap: *mut Heap) -> bool {
         core::ptr::eq(heap, &EMPTY)
     }
 

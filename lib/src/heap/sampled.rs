@@ -6,10 +6,10 @@
 //! as without sampling, and exact counts need no special case. The price is one untouched block per live sample.
 
 use super::classes::{CLASSES, class_size};
-use super::events::Hooks;
+use super::events::{Ended, Hooks};
 use super::misuse::{self, Misuse};
-use super::{Heap, slab, zone};
-use crate::arena::{self, Kind, Pool, Residence, Slice, address_of, slice};
+use super::{Heap, position, release, slab, span, zone};
+use crate::arena::{self, Kind, Pool, Residence, Slice, address_of, class_entry, index_of, slice};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -27,14 +27,40 @@ pub(crate) struct Record {
     pub(crate) site: u32,
     /// The epoch of the sampling run.
     pub(crate) epoch: u32,
+    /// When it was allocated, by the processor's counter. A block that `realloc` has put in its place has kept this.
+    pub(crate) birth: u64,
+    /// Where the thread stood that allocated it: see [`position`]; [`MOVED`] = it was moved.
+    position: u64,
 }
+
+/// The block's contents are in another block now, and it is about to be freed.
+const MOVED: u64 = position::NOWHERE;
+
+/// What a sample costs besides the block that is parked.
+const _: () = assert!(size_of::<Record>() == 40);
 
 impl Record {
     /// Of a span that nobody knows anything about.
-    pub(super) const NONE: Self = Record { parked: core::ptr::null_mut(), requested: 0, site: 0, epoch: 0 };
+    pub(super) const NONE: Self =
+        Record { parked: core::ptr::null_mut(), requested: 0, site: 0, epoch: 0, birth: 0, position: 0 };
 
-    pub(super) fn parking(parked: *mut u8, requested: usize, site: u32, epoch: u32) -> Self {
-        Record { parked, requested, site, epoch }
+    /// Of a block that this thread has just allocated from `class` (0: a span), as `parked` or without any.
+    pub(super) fn parking(parked: *mut u8, class: usize, requested: usize, site: u32, epoch: u32) -> Self {
+        if site == 0 {
+            return Record { parked, requested, epoch, ..Record::NONE };
+        }
+        Record { parked, requested, site, epoch, birth: os::cycles(), position: position::here(class) }
+    }
+
+    /// How its block ends that this thread frees.
+    fn end(&self, class: usize) -> Ended {
+        if self.position == MOVED {
+            Ended::Moved
+        } else if position::is_here(self.position, class) {
+            Ended::Temporary
+        } else {
+            Ended::Freed
+        }
     }
 }
 
@@ -72,7 +98,7 @@ pub(super) unsafe fn exchange(heap: *mut Heap, class: usize, requested: usize, p
             return parked;
         }
         zone::note_sample(heap);
-        record(index, bit).write(Record { parked, requested, site, epoch });
+        record(index, bit).write(Record::parking(parked, class, requested, site, epoch));
         (address_of(index) + bit * class_size(class)) as *mut u8
     }
 }
@@ -91,7 +117,7 @@ pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
             misuse::note(Misuse::Double, block as usize);
             return core::ptr::null_mut();
         }
-        forget(record);
+        forget(record, (*slice(index)).class as usize);
         // So that who looks at all records never takes this one for that of the block.
         (&raw mut (*record).parked).write_volatile(core::ptr::null_mut());
         give_back(index, bit);
@@ -99,11 +125,11 @@ pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
     }
 }
 
-/// The block of this record is freed.
-pub(super) unsafe fn forget(record: *mut Record) {
+/// The block of this record, of `class` (0: a span), is freed.
+pub(super) unsafe fn forget(record: *mut Record, class: usize) {
     // SAFETY: the caller frees the block: the record is ours.
     unsafe {
-        (HOOKS.released)(&*record);
+        (HOOKS.released)(&*record, (*record).end(class));
         (*record).site = 0;
     }
 }
@@ -112,6 +138,58 @@ pub(super) unsafe fn forget(record: *mut Record) {
 pub(super) unsafe fn record_of(index: usize, block: *mut u8) -> Option<*mut Record> {
     // SAFETY: as in `release`.
     unsafe { bit_of(index, block).map(|bit| record(index, bit)) }
+}
+
+/// The contents of a special block are in another block now: it was not freed by the program, and the other is as old. With no lock held;
+/// both are the caller's.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn moved(block: *mut u8, to: *mut u8) {
+    // SAFETY: the caller holds both.
+    unsafe {
+        let Some(from) = record_at(block) else { return };
+        if let Some(to) = record_at(to) {
+            is_as_old(to, Some((*from).birth));
+        }
+        (*from).position = MOVED;
+    }
+}
+
+/// A span has become larger where it is: as a block of its old size it has come to its end. Returns when it was allocated, if that is
+/// known.
+pub(super) unsafe fn outgrown(record: *mut Record) -> Option<u64> {
+    // SAFETY: the caller holds the block.
+    unsafe {
+        if (*record).site == 0 {
+            return None;
+        }
+        (*record).position = MOVED;
+        forget(record, 0);
+        Some((*record).birth)
+    }
+}
+
+/// The block of this record has taken the place of one that was allocated then.
+pub(super) unsafe fn is_as_old(record: *mut Record, birth: Option<u64>) {
+    // SAFETY: the caller holds the block.
+    unsafe { birth.into_iter().for_each(|birth| (*record).birth = birth) }
+}
+
+/// The record of a live sampled block of any kind.
+unsafe fn record_at(block: *mut u8) -> Option<*mut Record> {
+    let index = index_of(block as usize);
+    // SAFETY: H2: the caller holds the block.
+    unsafe {
+        if index >= arena::INDICES || *class_entry(index) != 0 {
+            return None;
+        }
+        let record = match release::run_of(index)? {
+            (Kind::Span, first) => span::record(first),
+            (Kind::Sampled, first) => record_of(first, block)?,
+            _ => return None,
+        };
+        ((*record).site != 0).then_some(record)
+    }
 }
 
 /// Tell that a record's block has a new requested size.
@@ -187,7 +265,7 @@ pub(super) unsafe fn drop_sample(index: usize, bit: usize) {
     unsafe {
         let record = record(index, bit);
         if (*record).site != 0 {
-            forget(record);
+            forget(record, (*slice(index)).class as usize);
             (&raw mut (*record).parked).write_volatile(core::ptr::null_mut());
             give_back(index, bit);
         }

@@ -121,7 +121,7 @@ pub(super) unsafe fn sample(heap: *mut Heap, index: usize, bytes: usize, request
     unsafe {
         if interval::takes_span(heap, bytes, epoch) {
             let site = (crate::HOOKS.sampled)(heap, bytes, requested, epoch);
-            record(index).write(Record::parking(core::ptr::null_mut(), requested, site, epoch));
+            record(index).write(Record::parking(core::ptr::null_mut(), 0, requested, site, epoch));
         }
     }
 }
@@ -155,7 +155,7 @@ pub(super) unsafe fn give_back(index: usize) -> *mut u8 {
         let block = block as *mut u8;
         let run = address_of(index) as *mut u8;
         if (*record(index)).site != 0 {
-            sampled::forget(record(index));
+            sampled::forget(record(index), 0);
         }
         let (slices, tail, parked) = ((*slice(index)).length(), tail(index).read(), (*record(index)).parked);
         if parked.is_null() {

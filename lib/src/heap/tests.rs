@@ -5,7 +5,7 @@ use super::allocate::{allocate, allocate_aligned, allocate_zeroed, reallocate};
 use super::classes::{CLASSES, SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
 use super::release::{release, usable_size};
 use super::{interval, statistics, thread};
-use crate::observe::profiler;
+use crate::observe::sampler;
 use std::sync::{Mutex, MutexGuard, mpsc};
 use std::vec::Vec;
 
@@ -162,12 +162,12 @@ fn blocks_keep_their_contents_and_everything_is_counted() {
     let _alone = alone();
     for sampling in [false, true] {
         if sampling {
-            assert!(profiler::start(&options(4096, 1)));
+            assert!(sampler::start(&options(4096, 1)));
         }
         let before = (statistics::totals(), counts());
         churn_threads(7);
         let after = (statistics::totals(), counts());
-        profiler::stop();
+        sampler::stop();
         assert_eq!(
             after.0.allocated_bytes - before.0.allocated_bytes,
             after.0.freed_bytes - before.0.freed_bytes,
@@ -186,7 +186,7 @@ fn stealing_from_running_threads() {
     let _alone = alone();
     for sampling in [false, true] {
         if sampling {
-            assert!(profiler::start(&options(4096, 1)));
+            assert!(sampler::start(&options(4096, 1)));
         }
         let before = counts();
         let stop = core::sync::atomic::AtomicBool::new(false);
@@ -196,7 +196,7 @@ fn stealing_from_running_threads() {
                 while !stop.load(core::sync::atomic::Ordering::Relaxed) {
                     stolen += super::steal::steal_all().blocks;
                     if sampling && stolen % 7 == 0 {
-                        assert!(profiler::start(&options(4096, stolen as u64)));
+                        assert!(sampler::start(&options(4096, stolen as u64)));
                     }
                 }
                 stolen
@@ -205,7 +205,7 @@ fn stealing_from_running_threads() {
             stop.store(true, core::sync::atomic::Ordering::Relaxed);
             thief.join().unwrap()
         });
-        profiler::stop();
+        sampler::stop();
         assert!(stolen > 100, "only {stolen} blocks were stolen");
         for (class, (after, before)) in counts().iter().zip(&before).enumerate() {
             assert_eq!(after.0 - before.0, after.1 - before.1, "class {}", class + 1);
@@ -279,7 +279,7 @@ fn stealing_does_not_change_samples() {
         }
     });
     let sample = |steal: bool| {
-        assert!(profiler::start(&options(8192, 11)));
+        assert!(sampler::start(&options(8192, 11)));
         go.send(()).unwrap();
         let mut stolen = 0;
         for _ in 0..60 {
@@ -289,9 +289,10 @@ fn stealing_does_not_change_samples() {
                 stolen += super::steal::steal_all().blocks;
             }
         }
-        profiler::stop();
+        let sampled = (1..CLASSES).map(|class| sampler::sampled_of_size(class_size(class) as u64)).collect::<Vec<_>>();
+        sampler::stop();
         assert_eq!(stolen > 0, steal);
-        (1..CLASSES).map(|class| profiler::sampled_of_size(class_size(class) as u64)).collect::<Vec<_>>()
+        sampled
     };
     let plain = sample(false);
     assert!(plain.iter().map(|counts| counts.1).sum::<u64>() > 500);
@@ -337,13 +338,13 @@ fn impossible_sizes() {
     }
 }
 
-pub(super) fn options(rate: u64, seed: u64) -> profiler::Options {
-    profiler::Options { rate, seed, depth: 32, memory: 64 << 20 }
+pub(super) fn options(rate: u64, seed: u64) -> sampler::Options {
+    sampler::Options { rate, seed, depth: 32, memory: 64 << 20 }
 }
 
 /// Estimates of a run per block size: (live blocks, allocated blocks).
 fn estimate(size: usize, rate: u64) -> (f64, f64) {
-    let (live, allocated) = profiler::sampled_of_size(size as u64);
+    let (live, allocated) = sampler::sampled_of_size(size as u64);
     let p = 1.0 - (-(size as f64) / rate as f64).exp();
     (live as f64 / p, allocated as f64 / p)
 }
@@ -370,7 +371,7 @@ fn samples_are_unbiased() {
     let mut errors = [0.0; 7];
     let mut beyond = 0;
     for seed in 1..=SEEDS {
-        assert!(profiler::start(&options(RATE, seed)));
+        assert!(sampler::start(&options(RATE, seed)));
         let mut random = Random(seed);
         let mut kept = Vec::new();
         let mut live = [0u64; 7];
@@ -405,7 +406,7 @@ fn samples_are_unbiased() {
             beyond += (z.abs() > 2.0) as u32;
             errors[i] += z;
         }
-        profiler::stop();
+        sampler::stop();
         // SAFETY: as above.
         kept.into_iter().for_each(|block| unsafe { release(block) });
     }
@@ -438,12 +439,14 @@ fn start_and_stop_are_seen_at_once() {
     };
     for round in 0..50 {
         run(77);
-        assert!(profiler::start(&options(1, round + 1)));
+        assert!(sampler::start(&options(1, round + 1)));
         run(100 + round as usize);
-        assert_eq!(profiler::sampled_of_size(48), (0, 100 + round));
-        profiler::stop();
+        assert_eq!(sampler::sampled_of_size(48), (0, 100 + round));
+        sampler::pause();
         run(50);
-        assert_eq!(profiler::sampled_of_size(48), (0, 100 + round));
+        assert_eq!(sampler::sampled_of_size(48), (0, 100 + round));
+        sampler::stop();
+        assert_eq!(sampler::sampled_of_size(48), (0, 0));
     }
     drop(go);
     worker.join().unwrap();
@@ -453,11 +456,11 @@ fn start_and_stop_are_seen_at_once() {
 fn a_seed_repeats() {
     let _alone = alone();
     let sample = |seed| {
-        assert!(profiler::start(&options(8192, seed)));
+        assert!(sampler::start(&options(8192, seed)));
         // SAFETY: freed once each.
         let blocks: Vec<_> = (0..5000).map(|i| unsafe { allocate(16 * (1 + i % 60)) }).collect();
-        let result: Vec<_> = (1..=60).map(|class| profiler::sampled_of_size(class * 16)).collect();
-        profiler::stop();
+        let result: Vec<_> = (1..=60).map(|class| sampler::sampled_of_size(class * 16)).collect();
+        sampler::stop();
         // SAFETY: as above.
         blocks.into_iter().for_each(|block| unsafe { release(block) });
         result

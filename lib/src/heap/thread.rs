@@ -29,7 +29,7 @@ pub(crate) fn current() -> *mut Heap {
 
 /// The ordinary heap of this thread, though its current one may be a guest; [`EMPTY`] when it has none.
 #[inline(always)]
-pub(super) fn own() -> *mut Heap {
+pub(crate) fn own() -> *mut Heap {
     host_of(current())
 }
 
@@ -202,6 +202,7 @@ pub(crate) fn detach() {
 /// Leave the thread's heap and its guests.
 unsafe fn leave(heap: *mut Heap) {
     set_heap_word(&raw const EMPTY as usize);
+    (crate::HOOKS.leaving)(heap);
     // SAFETY: the heap was this thread's and is no longer reachable through its word.
     unsafe {
         zone::leave_guests(heap);

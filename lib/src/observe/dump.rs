@@ -1,14 +1,14 @@
 //! The dump: gperftools' heap text with the header `heap_v2`, as google/pprof and `mpp` read it. `docs/formats.md` describes
 //! it; what we add to the common form is in comment lines.
 
+use super::modules;
 use super::output::{self, Output, Path};
-use super::sites::Site;
+use super::sampler::sites::{self, Site};
+use super::sampler::{self, Hold};
 use super::unwind::End;
-use super::{modules, profiler, sites};
-use crate::heap::{interval, statistics};
+use crate::heap::statistics;
 use crate::os::{self, lock::Lock};
 use core::fmt::Write;
-use core::sync::atomic::Ordering::Relaxed;
 
 /// Two buffers of this size: for what is written, and for the memory map that is read.
 const BUFFER: usize = 16 * 1024;
@@ -28,10 +28,9 @@ struct Counts {
 
 impl Counts {
     fn of(site: &Site) -> Counts {
-        // Live first: a block allocated in between then cannot make live exceed allocated.
-        let (live, live_requested) = (site.live.load(Relaxed), site.live_requested.load(Relaxed));
-        let allocated = site.allocated.load(Relaxed).max(live);
-        let (live_bytes, allocated_bytes) = (live * site.block_size, allocated * site.block_size);
+        let sites::Counts { live, live_requested, allocated, .. } = site.counts();
+        let allocated = allocated.max(live);
+        let (live_bytes, allocated_bytes) = (live * site.block_size(), allocated * site.block_size());
         Counts { live, live_bytes, live_requested, allocated, allocated_bytes }
     }
 
@@ -50,7 +49,7 @@ impl Counts {
 ///
 /// Other threads go on meanwhile.
 pub(crate) fn write(path: &Path) -> bool {
-    let Some(run) = profiler::run() else { return false };
+    let Some(run) = sampler::hold() else { return false };
     let memory = os::map(2 * BUFFER);
     if memory.is_null() {
         return false;
@@ -59,7 +58,7 @@ pub(crate) fn write(path: &Path) -> bool {
     let memory = unsafe { core::slice::from_raw_parts_mut(memory, 2 * BUFFER) };
     let (out, maps) = memory.split_at_mut(BUFFER);
     LOCK.lock();
-    let written = output::write(path, out, |output| fill(output, maps, run));
+    let written = output::write(path, out, |output| fill(output, maps, &run));
     LOCK.unlock();
     os::unmap(memory.as_mut_ptr(), 2 * BUFFER);
     written
@@ -72,15 +71,15 @@ pub(crate) fn repair() {
     }
 }
 
-fn fill(output: &mut Output<'_>, maps: &mut [u8], run: u32) {
-    let total = sites::all(run).map(Counts::of).fold(Counts::default(), Counts::add);
+fn fill(output: &mut Output<'_>, maps: &mut [u8], run: &Hold) {
+    let total = run.sites().map(Counts::of).fold(Counts::default(), Counts::add);
     let _ = write!(output, "heap profile: ");
     write_counts(output, total);
-    let _ = writeln!(output, " heap_v2/{}", interval::rate());
-    for site in sites::all(run) {
+    let _ = writeln!(output, " heap_v2/{}", run.rate());
+    for site in run.sites() {
         write_site(output, site);
     }
-    write_statistics(output, total);
+    write_statistics(output, run, total);
     modules::write_build_ids(output, maps);
     let _ = writeln!(output, "MAPPED_LIBRARIES:");
     modules::write_map(output, maps);
@@ -97,7 +96,7 @@ fn write_site(output: &mut Output<'_>, site: &Site) {
         let _ = write!(output, " {frame:#x}");
     }
     output.bytes(b"\n");
-    let reason = match site.end {
+    let reason = match site.end() {
         End::Complete => return,
         End::DepthLimit => "depth limit",
         End::NoUnwindInfo => "no unwind info",
@@ -107,14 +106,14 @@ fn write_site(output: &mut Output<'_>, site: &Site) {
     let _ = writeln!(output, "# stack truncated: {reason} at {at:#x}");
 }
 
-fn write_statistics(output: &mut Output<'_>, total: Counts) {
+fn write_statistics(output: &mut Output<'_>, run: &Hold, total: Counts) {
     let exact = statistics::totals();
     let _ = writeln!(output, "# mimalloc heap stats");
     for (key, value) in [
-        ("sample_rate", interval::rate()),
+        ("sample_rate", run.rate()),
         ("stacks_marked", 1),
         ("requested_live", total.live_requested),
-        ("dropped_samples", profiler::dropped()),
+        ("dropped_samples", run.dropped()),
         ("exact_live_blocks", exact.allocated_blocks.saturating_sub(exact.freed_blocks)),
         ("exact_live_bytes", exact.allocated_bytes.saturating_sub(exact.freed_bytes)),
         ("exact_allocated_blocks", exact.allocated_blocks),

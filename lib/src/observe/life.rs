@@ -2,7 +2,7 @@
 
 use super::output::Path;
 use super::settings::{self, Follow};
-use super::{dump, modules, profiler, unwind};
+use super::{dump, modules, sampler, unwind};
 use crate::{arena, os};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
@@ -45,9 +45,9 @@ pub(crate) fn start() {
     }
     let Some(settings) = settings::read() else { return };
     if let Some(own) = own_code() {
-        profiler::set_own_code(own);
+        sampler::set_own_code(own);
     }
-    if !profiler::start(&settings.profile) {
+    if !sampler::start(&settings.profile) {
         os::complain(b"no memory for the profiler; the program goes on without");
         return;
     }
@@ -62,13 +62,14 @@ pub(crate) fn start() {
 /// In a forked child with one thread.
 pub(crate) fn forked() {
     dump::repair();
+    sampler::forked();
     if PROCESS.load(Relaxed) == 0 {
         return;
     }
     if FOLLOW_FORKS.load(Relaxed) {
         PROCESS.store(os::process_id(), Release);
     } else {
-        profiler::stop();
+        sampler::stop_in_child();
     }
 }
 

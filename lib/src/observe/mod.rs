@@ -1,7 +1,7 @@
 //! The instruments: what looks into the heap while it is used.
 //!
-//! The road of a sample: the heap draws an allocation → [`profiler`] walks the stack ([`unwind`]) → the stack becomes a site
-//! ([`sites`]), counted there → at the end of the process, or when asked, [`dump`] writes all sites with the modules
+//! The road of a sample: the heap draws an allocation → [`sampler`] walks the stack ([`unwind`]) → stack, block size and thread
+//! make a site, counted there → at the end of the process, or when asked, [`dump`] writes all sites with the modules
 //! ([`modules`]) that their addresses lie in.
 //!
 //! Nothing here allocates from the heap, takes a foreign lock while sampling, or is needed for allocation.
@@ -10,7 +10,7 @@ mod dump;
 pub(crate) mod life;
 mod modules;
 mod output;
-pub(crate) mod profiler;
+#[allow(dead_code, reason = "what dumps and the C interface read")]
+pub(crate) mod sampler;
 mod settings;
-mod sites;
 mod unwind;

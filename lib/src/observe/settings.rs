@@ -1,7 +1,7 @@
 //! What the environment asks for. Ignored in programs that run with more rights than their user.
 
 use super::output::Path;
-use super::profiler::{MOST_FRAMES, Options};
+use super::sampler::{MOST_FRAMES, Options};
 use crate::options::{self, Name};
 use crate::os;
 

@@ -1,4 +1,4 @@
-//! `observe/sites.rs`: two threads look up or make the site of a stack in a table of slots that is only added to.
+//! `observe/sampler/table.rs`: two threads look up or make the site of a stack in a table of slots that is only added to.
 //!
 //! A table of two or three slots and keys that hash to the same slot or to different ones. Each thread interns two keys; then the
 //! dump reads all sites. Every store is seen in any order that acquire and release allow: a site is a word that is written before

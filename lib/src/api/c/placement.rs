@@ -1,7 +1,7 @@
 //! Blocks that lie as asked for, and blocks that are zero to their end.
 
 use crate::heap::classes::SLAB_MAX;
-use crate::heap::{allocate, release, span, zone};
+use crate::heap::{allocate, release, sampled, span, zone};
 
 /// Where a block is to lie: `block + offset` is a multiple of `alignment`.
 #[derive(Clone, Copy)]
@@ -89,6 +89,7 @@ unsafe fn move_to(new: *mut u8, block: *mut u8, size: usize) -> *mut u8 {
         // SAFETY: the caller owns both blocks.
         unsafe {
             new.copy_from_nonoverlapping(block, size.min(release::usable_size(block)));
+            sampled::moved(block, new);
             release::release(block);
         }
     }

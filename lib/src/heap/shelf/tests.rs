@@ -4,7 +4,7 @@ use super::*;
 use crate::heap::release::{release, usable_size};
 use crate::heap::tests::{alone, options};
 use crate::heap::{span, statistics, steal};
-use crate::observe::profiler;
+use crate::observe::sampler;
 
 const SIZE: usize = 700_000;
 
@@ -115,12 +115,12 @@ fn what_is_special_is_not_kept() {
 fn samples_come_and_go_with_their_spans() {
     with_empty_shelf(|| {
         let bytes = SIZE.next_multiple_of(SLICE) as u64;
-        let live = || profiler::sampled_of_size(bytes).0;
+        let live = || sampler::sampled_of_size(bytes).0;
         // SAFETY: freed once each.
         unsafe {
             release(allocate(SIZE));
             let block = allocate(SIZE);
-            assert!(profiler::start(&options(1, 1)));
+            assert!(sampler::start(&options(1, 1)));
             release(block);
             for _ in 0..3 {
                 let sampled = allocate(SIZE);
@@ -128,7 +128,7 @@ fn samples_come_and_go_with_their_spans() {
                 release(sampled);
                 assert_eq!(live(), 0);
             }
-            profiler::stop();
+            sampler::stop();
             assert_eq!(kept(), Some(run_with(block)));
         }
     });

@@ -41,6 +41,18 @@ impl Guests {
     }
 }
 
+/// The guests of the thread whose own heap this is; of the calling thread.
+pub(crate) fn guests_of(own: *mut Heap) -> impl Iterator<Item = *mut Heap> {
+    // SAFETY: H3.
+    let mut next = unsafe { (*own).guests.first.load(Relaxed) };
+    core::iter::from_fn(move || {
+        let guest = next;
+        // SAFETY: H3: guests of a thread stay its guests until it leaves them.
+        (!guest.is_null()).then(|| next = unsafe { (*guest).sibling.load(Relaxed) });
+        (!guest.is_null()).then_some(guest)
+    })
+}
+
 /// Guests with neither thread nor zone, through `sibling`. Registry locked.
 static SPARE: AtomicPtr<Heap> = AtomicPtr::new(core::ptr::null_mut());
 /// How often a guest has lost its zone.

@@ -1,10 +1,10 @@
-//! Zones beside the profiler, and what of them is used again.
+//! Zones beside the sampler, and what of them is used again.
 
 use super::super::tests::{alone, options};
 use super::{Heap, Scope, Zone, allocate, create, delete, destroy, visit, within, zone_of};
 use crate::heap::classes::{CLASSES, class_size, small_class};
 use crate::heap::{self, release::release, span};
-use crate::observe::profiler;
+use crate::observe::sampler;
 use core::sync::atomic::Ordering::*;
 use std::sync::mpsc;
 use std::vec::Vec;
@@ -22,7 +22,7 @@ fn fill(zone: *mut Zone, rounds: usize) -> Vec<*mut u8> {
 }
 
 fn live(size: u64) -> u64 {
-    profiler::sampled_of_size(size).0
+    sampler::sampled_of_size(size).0
 }
 
 fn block_sizes() -> [u64; 4] {
@@ -36,7 +36,7 @@ fn block_sizes() -> [u64; 4] {
 #[test]
 fn samples_end_with_their_blocks() {
     let _alone = alone();
-    assert!(profiler::start(&options(1, 3)));
+    assert!(sampler::start(&options(1, 3)));
     let (gone, kept) = (create(), create());
     fill(gone, 50);
     let blocks = fill(kept, 50);
@@ -51,7 +51,7 @@ fn samples_end_with_their_blocks() {
         blocks.into_iter().for_each(|block| release(block));
     }
     assert_eq!(block_sizes().map(live), [0; 4]);
-    profiler::stop();
+    sampler::stop();
 }
 
 /// Counts are exact whatever way a block took.
@@ -110,7 +110,7 @@ fn visits_see_what_is_live() {
     let _alone = alone();
     for rate in [None, Some(4000)] {
         if let Some(rate) = rate {
-            assert!(profiler::start(&options(rate, 5)));
+            assert!(sampler::start(&options(rate, 5)));
         }
         let zone = create();
         let mut blocks = fill(zone, 100);
@@ -131,7 +131,7 @@ fn visits_see_what_is_live() {
         // SAFETY: its blocks are not used again.
         unsafe { destroy(zone) };
         if rate.is_some() {
-            profiler::stop();
+            sampler::stop();
         }
     }
 }

@@ -20,6 +20,7 @@ pub(super) const MKDIR: usize = 83;
 pub(super) const UNLINK: usize = 87;
 pub(super) const GETPPID: usize = 110;
 pub(super) const PRCTL: usize = 157;
+pub(super) const GETTID: usize = 186;
 pub(super) const FUTEX: usize = 202;
 pub(super) const CLOCK_GETTIME: usize = 228;
 pub(super) const SCHED_GETAFFINITY: usize = 204;

@@ -1,7 +1,9 @@
 //! Threads: identity, one fast thread-local word, waiting, ending the process.
 
 use super::libc;
-use super::syscall::{CLOCK_GETTIME, FUTEX, GETPID, GETPPID, GETRANDOM, MEMBARRIER, SCHED_GETAFFINITY, WRITE, syscall};
+use super::syscall::{
+    CLOCK_GETTIME, FUTEX, GETPID, GETPPID, GETRANDOM, GETTID, MEMBARRIER, PRCTL, SCHED_GETAFFINITY, WRITE, syscall,
+};
 use core::arch::asm;
 
 const FUTEX_WAIT_PRIVATE: usize = 128;
@@ -185,6 +187,21 @@ pub(crate) fn processors() -> usize {
 pub(crate) fn process_id() -> u32 {
     // SAFETY: no arguments, no effect.
     unsafe { syscall(GETPID, [0; 6]) as u32 }
+}
+
+/// The kernel's id of the calling thread.
+pub(crate) fn kernel_thread_id() -> u32 {
+    // SAFETY: no arguments, no effect.
+    unsafe { syscall(GETTID, [0; 6]) as u32 }
+}
+
+/// The name of the calling thread, with zeros at its end.
+pub(crate) fn thread_name() -> [u8; 16] {
+    const GET_NAME: usize = 16;
+    let mut name = [0; 16];
+    // SAFETY: the kernel writes at most 16 bytes.
+    unsafe { syscall(PRCTL, [GET_NAME, name.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    name
 }
 
 pub(crate) fn parent_id() -> u32 {

@@ -1,0 +1,89 @@
+//! How many allocations a thread has made, at no cost to them: read off the positions of its stacks (see [`magazine`](super::magazine)).
+//!
+//! Two equal positions mean that the same thread has allocated nothing in between: other threads have others.
+
+use super::classes::CLASSES;
+use super::magazine::ClassState;
+use super::{Heap, interval, thread, zone};
+use core::sync::atomic::Ordering::*;
+
+/// A position that no thread ever has.
+pub(super) const NOWHERE: u64 = u64::MAX;
+
+/// The present position of the calling thread. Its upper half is about blocks of one class (0: of spans) and is read quickly, the lower
+/// half is about all of them.
+pub(super) fn here(class: usize) -> u64 {
+    let own = thread::own();
+    if Heap::is_empty_heap(own) {
+        return NOWHERE;
+    }
+    ((of_class(own, class) as u64) << 32 | of_all(own) as u64).min(NOWHERE - 1)
+}
+
+/// Whether the calling thread is where it was, or another one there.
+pub(super) fn is_here(kept: u64, class: usize) -> bool {
+    let own = thread::own();
+    let may_be = kept != NOWHERE && !Heap::is_empty_heap(own);
+    may_be && (kept >> 32) as u32 == of_class(own, class) && kept == here(class)
+}
+
+fn of_class(own: *mut Heap, class: usize) -> u32 {
+    // SAFETY: H3; the heap is this thread's.
+    unsafe {
+        let sequence = (*own).sequence as usize;
+        let count = if class == 0 { (*own).spans.allocated.load(Relaxed) } else { allocated(own, class) };
+        count.wrapping_add(sequence.wrapping_mul(interval::GOLDEN as usize) >> 32) as u32
+    }
+}
+
+/// With the heaps that the program has made for the thread.
+fn of_all(own: *mut Heap) -> u32 {
+    // SAFETY: H3; all of these heaps are this thread's.
+    unsafe {
+        let mut sum = interval::mix((*own).sequence) as usize;
+        for heap in core::iter::once(own).chain(zone::guests_of(own)) {
+            for class in 1..CLASSES {
+                sum = sum.wrapping_add(allocated(heap, class));
+            }
+            sum = sum.wrapping_add((*heap).spans.allocated.load(Relaxed));
+        }
+        sum as u32
+    }
+}
+
+/// Allocations of a class, up to a constant.
+#[inline(always)]
+unsafe fn allocated(heap: *mut Heap, class: usize) -> usize {
+    // SAFETY: H3; the heap is this thread's.
+    unsafe { ClassState::allocated_by_owner(&raw const (*heap).classes[class], &(*heap).magazines[class]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::allocate::allocate;
+    use crate::heap::release::release;
+    use crate::heap::tests::alone;
+
+    #[test]
+    fn each_allocation_moves_it_and_no_free_does() {
+        let _alone = alone();
+        for size in [16, 300, 20_000, 3 << 20] {
+            let kept: std::vec::Vec<_> = (0..500)
+                .map(|_| {
+                    let before = here(1);
+                    // SAFETY: freed once.
+                    let block = unsafe { allocate(size) };
+                    assert!(!is_here(before, 1), "{size}");
+                    block
+                })
+                .collect();
+            let (before, of_others) = (here(1), here(0));
+            // SAFETY: as above.
+            kept.into_iter().for_each(|block| unsafe { release(block) });
+            assert!(is_here(before, 1) && is_here(of_others, 0), "{size}");
+            assert!(!std::thread::spawn(move || is_here(before, 1)).join().unwrap());
+        }
+        assert!(!is_here(NOWHERE, 0));
+    }
+}
