@@ -1,10 +1,14 @@
 //! `malloc`: two fast paths and the slow one.
 
 use super::classes::{SLAB_MAX, SMALL_MAX, class_size, medium_class, small_class};
+use super::events::Extent;
 use super::grow::{self, GROWN_TO_SPAN};
 use super::interval::Drawn;
 use super::magazine::{ClassState, MAGAZINE_SHIFT};
-use super::{Heap, child, due, emergency, guarded, home, interval, refill, release, sampled, span, thread, zone};
+use super::tell::{self, Tell};
+use super::{
+    Heap, child, due, emergency, guarded, home, interval, refill, release, sampled, span, thread, watch, zone,
+};
 use crate::arena;
 use crate::options::{self, Name};
 use crate::os::libc;
@@ -72,18 +76,18 @@ pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut
     unsafe {
         Heap::magazine_at(heap, offset).undo_pop();
         if !child::is_in_order() || !(*heap).lock.try_lock() {
-            return allocate_unready(size, offset, heap).block;
+            return allocate_unready(size, offset, heap, Tell::Yes).block;
         }
         let class = (offset >> MAGAZINE_SHIFT).max(1);
         let (magazine, state) = Heap::enter(heap, class);
         state.settle(magazine);
-        let epoch = interval::epoch();
-        if state.epoch != epoch || state.is_due(magazine) || !state.is_empty(magazine) || !state.has_frees(magazine) {
-            return allocate_entered(heap, size, class).block;
+        let word = watch::word();
+        if state.epoch != word || state.is_due(magazine) || !state.is_empty(magazine) || !state.has_frees(magazine) {
+            return allocate_entered(heap, size, class, Tell::Yes).block;
         }
         state.swap(magazine);
         let block = state.pop_locked(magazine);
-        Heap::leave(heap, magazine, state, epoch);
+        Heap::leave(heap, magazine, state, word);
         (*heap).lock.unlock();
         if due::is_due() {
             (crate::HOOKS.drained)();
@@ -95,24 +99,24 @@ pub(crate) fn allocate_slow(size: usize, offset: usize, heap: *mut Heap) -> *mut
 /// [`allocate_slow`] where something stands in the way: a new process, no heap, somebody else in the heap, or this thread itself, interrupted.
 #[cold]
 #[inline(never)]
-unsafe fn allocate_unready(size: usize, offset: usize, heap: *mut Heap) -> Obtained {
+unsafe fn allocate_unready(size: usize, offset: usize, heap: *mut Heap, tell: Tell) -> Obtained {
     let class = (offset >> MAGAZINE_SHIFT).max(1);
     // SAFETY: as in `allocate_slow`.
     unsafe {
         if arena::is_busy_here() || home::is_busy_here(heap) || child::is_repaired_here() {
-            return Obtained::unknown(allocate_interrupted(size, class));
+            return Obtained::unknown(allocate_interrupted(size, class, tell));
         }
         child::check();
         let Some(lease) = thread::lease(heap) else { return Obtained::unknown(allocate_without_heap(class)) };
         emergency::adopt_deferred();
-        allocate_leased(lease.heap, size, class)
+        allocate_leased(lease.heap, size, class, tell)
     }
 }
 
 /// A signal handler has interrupted this thread inside the allocator. If it was in its heap, another one serves.
 #[cold]
 #[inline(never)]
-unsafe fn allocate_interrupted(size: usize, class: usize) -> *mut u8 {
+unsafe fn allocate_interrupted(size: usize, class: usize, tell: Tell) -> *mut u8 {
     if arena::is_busy_here() || child::is_repaired_here() {
         return emergency::allocate(class_size(class));
     }
@@ -122,7 +126,7 @@ unsafe fn allocate_interrupted(size: usize, class: usize) -> *mut u8 {
         if home::is_busy_here(lease.heap) {
             return emergency::allocate(class_size(class));
         }
-        allocate_leased(lease.heap, size, class).block
+        allocate_leased(lease.heap, size, class, tell).block
     }
 }
 
@@ -132,28 +136,29 @@ fn allocate_without_heap(class: usize) -> *mut u8 {
     if thread::initialises_here() { emergency::allocate(class_size(class)) } else { out_of_memory() }
 }
 
-unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize) -> Obtained {
+unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize, tell: Tell) -> Obtained {
     // SAFETY: the heap is leased by this thread; its state is touched under its lock.
     unsafe {
         (*heap).lock.lock();
         let (magazine, state) = Heap::enter(heap, class);
         state.settle(magazine);
-        allocate_entered(heap, size, class)
+        allocate_entered(heap, size, class, tell)
     }
 }
 
 /// Allocate with the heap's lock held and the class entered; leaves both.
 #[inline(never)]
-unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtained {
+unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize, tell: Tell) -> Obtained {
     // SAFETY: the heap is leased by this thread, its lock is held.
     unsafe {
         let (magazine, state) = Heap::class(heap, class);
-        let epoch = interval::epoch();
+        let word = watch::word();
+        let epoch = watch::epoch_of(word);
         if home::of(heap).is_null() {
             // The thread's heap is a guest whose zone has ended: from here on it is its own again.
-            Heap::leave(heap, magazine, state, epoch);
+            Heap::leave(heap, magazine, state, word);
             (*heap).lock.unlock();
-            return allocate_unready(size, class << MAGAZINE_SHIFT, heap);
+            return allocate_unready(size, class << MAGAZINE_SHIFT, heap, tell);
         }
         let mut drawn = Drawn::default();
         if state.epoch != epoch || state.is_due(magazine) {
@@ -174,7 +179,7 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtain
         }
         let block = state.pop_locked(magazine);
         let reads_zero = magazine.top.load(Relaxed) < ClassState::fresh_end(state);
-        Heap::leave(heap, magazine, state, epoch);
+        Heap::leave(heap, magazine, state, word);
         (*heap).lock.unlock();
         if interrupted {
             return Obtained::unknown(emergency::allocate(class_size(class)));
@@ -186,10 +191,14 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize) -> Obtain
         if is_time {
             slowed(heap); // the block is ours already, so it may allocate
         }
+        let mut obtained = Obtained { block, reads_zero };
         if drawn.guard || drawn.sample.is_some() {
-            return Obtained::unknown(exchange(heap, class, size, block, drawn));
+            obtained = Obtained::unknown(exchange(heap, class, size, block, drawn));
         }
-        Obtained { block, reads_zero }
+        if watch::is_watched(word) && tell == Tell::Yes {
+            tell::allocated(heap, obtained.block, size, class, drawn.guard);
+        }
+        obtained
     }
 }
 
@@ -282,6 +291,17 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 
     unsafe { allocate((size.max(1) + mask) & !mask) }
 }
 
+/// [`allocate_aligned`] that is not told, by the slow path.
+pub(crate) unsafe fn allocate_untold(size: usize, alignment: usize) -> *mut u8 {
+    if alignment | size > SLAB_MAX {
+        return span::allocate_untold(0, size.max(1), alignment);
+    }
+    let size = (size.max(1) + alignment - 1) & !(alignment - 1);
+    let class = if size <= SMALL_MAX { small_class(size) } else { medium_class(size) };
+    // SAFETY: the thread's heap, or EMPTY, of which no pop has failed.
+    unsafe { allocate_unready(size, class << MAGAZINE_SHIFT, thread::current(), Tell::No).block }
+}
+
 /// A block whose bytes are all zero, to its end.
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
@@ -332,7 +352,7 @@ fn allocate_zeroed_medium(size: usize) -> *mut u8 {
         let fresh_end = ClassState::fresh_end(state);
         let Some(slot) = magazine.pop_slot() else {
             magazine.undo_pop();
-            let Obtained { block, reads_zero } = allocate_unready(size, class << MAGAZINE_SHIFT, heap);
+            let Obtained { block, reads_zero } = allocate_unready(size, class << MAGAZINE_SHIFT, heap, Tell::Yes);
             return if reads_zero { block } else { zero(block) };
         };
         let block = *(slot as *const *mut u8);
@@ -379,7 +399,7 @@ pub(crate) unsafe fn reallocate_aligned(block: *mut u8, size: usize, alignment: 
             && is_aligned(block, alignment)
             && (release::stays(block, usable, size) || (size > usable && grow::extend(block, size)))
         {
-            release::resized(block, size);
+            release::resized(block, usable, size);
             return block;
         }
         move_to(block, usable, usable, size, alignment, true)
@@ -398,6 +418,9 @@ unsafe fn move_to(
 ) -> *mut u8 {
     // SAFETY: the caller owns the block, which has the used bytes; the new one has `size` bytes.
     unsafe {
+        if watch::is_on() {
+            return tell::move_to(Extent { block, usable }, used, size, alignment);
+        }
         if size > usable && size >= GROWN_TO_SPAN {
             return grow::grow(block, used, size, alignment);
         }
@@ -425,15 +448,21 @@ pub(crate) unsafe fn reallocate_used(block: *mut u8, used: usize, size: usize, a
     }
 }
 
-/// Nobody needs to be told of an ordinary block that stays where it is.
+/// Nobody but who watches needs to be told of an ordinary block that stays where it is.
 #[inline(always)]
 unsafe fn reallocate_ordinary(block: *mut u8, usable: usize, used: usize, size: usize, alignment: usize) -> *mut u8 {
     let stays = size <= usable && size >= usable / 2 && size != 0 && is_aligned(block, alignment);
-    if stays && zone::main_is_current() {
+    if stays && zone::main_is_current_unwatched() {
         return block;
     }
     // SAFETY: the caller's promise.
-    unsafe { move_to(block, usable, used, size, alignment, false) }
+    unsafe {
+        if stays && zone::main_is_current() {
+            tell::resized(Extent { block, usable }, usable, size);
+            return block;
+        }
+        move_to(block, usable, used, size, alignment, false)
+    }
 }
 
 /// Without a division: the alignment is a power of two, which the compiler does not know.

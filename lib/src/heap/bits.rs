@@ -141,6 +141,37 @@ pub(super) unsafe fn is_live(index: usize, block: usize) -> bool {
     unsafe { Open::new(index).locate(block).is_some() }
 }
 
+/// The blocks of a slab that are not free, as bits.
+pub(super) unsafe fn copy_live(index: usize, live: &mut [u64; BITMAP_WORDS]) {
+    // SAFETY: H1: the slabs are locked.
+    let slab = unsafe { &*slice(index) };
+    let count = slab.blocks as usize;
+    for (word, live) in live.iter_mut().enumerate().take(slab.words as usize) {
+        let left = count - word * 64;
+        let all = if left >= 64 { !0 } else { (1 << left) - 1 };
+        *live = all & !slab.bitmap[word].load(Relaxed);
+    }
+}
+
+/// The numbers of the set bits.
+pub(super) fn each_bit(mut bits: u64, mut visit: impl FnMut(usize)) {
+    while bits != 0 {
+        visit(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
+
+/// Mark a block free, and nothing else: its slab is about to be given up.
+pub(super) unsafe fn mark_free(index: usize, block: usize) {
+    // SAFETY: H1: the slabs are locked.
+    unsafe {
+        let slab = &*slice(index);
+        let number = (block - address_of(index)) / slab.block_size as usize;
+        let word = &slab.bitmap[number / 64 % BITMAP_WORDS];
+        word.store(word.load(Relaxed) | 1 << (number % 64), Relaxed);
+    }
+}
+
 /// A slab that blocks are given back to. Neighbours in a stack are often neighbours in a slab: what is known of it is kept at hand.
 pub(super) struct Open {
     slab: *mut Slice,

@@ -3,6 +3,7 @@
 
 use super::hot::WORDS;
 use super::release;
+use super::tell::Tell;
 use crate::os;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -47,15 +48,19 @@ pub(super) unsafe fn usable_size(block: *const u8) -> usize {
     unsafe { block.sub(16).cast::<usize>().read() }
 }
 
-/// Free this block at the next ordinary slow path.
+/// In a link: the free of the block was told already. No address of ours has this bit.
+const TOLD: usize = 1 << 63;
+
+/// Free this block at the next ordinary slow path; it is told then, unless it is not to be.
 #[cold]
-pub(super) unsafe fn defer(block: *mut u8) {
+pub(super) unsafe fn defer(block: *mut u8, tell: Tell) {
+    let link = block.map_addr(|address| if tell == Tell::Yes { address } else { address | TOLD });
     // Chained through their first word.
     let mut first = WORDS.deferred.load(Relaxed);
     loop {
         // SAFETY: the block is free, and every block has room for a pointer.
         unsafe { block.cast::<*mut u8>().write_unaligned(first) };
-        match WORDS.deferred.compare_exchange(first, block, AcqRel, Relaxed) {
+        match WORDS.deferred.compare_exchange(first, link, AcqRel, Relaxed) {
             Ok(_) => return,
             Err(now) => first = now,
         }
@@ -73,13 +78,18 @@ pub(super) fn adopt_deferred() {
 #[cold]
 #[inline(never)]
 fn adopt() {
-    let mut block = WORDS.deferred.swap(core::ptr::null_mut(), AcqRel);
-    while !block.is_null() {
+    let mut link = WORDS.deferred.swap(core::ptr::null_mut(), AcqRel);
+    while !link.is_null() {
+        let block = link.map_addr(|address| address & !TOLD);
         // SAFETY: the list was made by `defer`, and is now ours alone.
         unsafe {
             let next = block.cast::<*mut u8>().read_unaligned();
-            release::release(block);
-            block = next;
+            if link == block {
+                release::release(block);
+            } else {
+                release::release_told(block);
+            }
+            link = next;
         }
     }
 }

@@ -14,6 +14,13 @@ pub(crate) enum Ended {
     Moved,
 }
 
+/// A block and its usable bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Extent {
+    pub(crate) block: *mut u8,
+    pub(crate) usable: usize,
+}
+
 /// What the layer above does when something happens. Called with no lock held; nothing may allocate.
 pub(crate) struct Hooks {
     /// The allocator is ready in this process. Called once, by the first thread that allocates.
@@ -27,6 +34,14 @@ pub(crate) struct Hooks {
     pub(crate) released: fn(record: &Record, how: Ended),
     /// A sampled block has got another requested size in place (the record still holds the old one).
     pub(crate) resized: fn(record: &Record, requested: usize),
+    /// While somebody [watches](super::watch): a block was allocated, with so many usable bytes, for a request of so many. `heap` is this
+    /// thread's for the moment.
+    pub(crate) allocated: unsafe fn(heap: *mut Heap, block: *mut u8, usable: usize, requested: usize),
+    /// The same for a block that is freed, before it is anybody else's.
+    pub(crate) freed: unsafe fn(block: *mut u8, usable: usize),
+    /// The same for a block that another takes the place of, or (`old` and `new` are at the same address) that has another requested size
+    /// where it is. Neither of the two is told apart. The old one is nobody else's yet.
+    pub(crate) reallocated: unsafe fn(heap: *mut Heap, old: Extent, new: Extent, requested: usize),
     /// A call has failed (`ENOMEM`, `EOVERFLOW`) or was misuse (`fatal`): tell the program. True: it has a function for that. A
     /// message for people comes along, without an end of line. `errno` may be changed.
     pub(crate) failed: fn(code: i32, message: &[u8], fatal: bool) -> bool,

@@ -8,6 +8,7 @@
 //! when one is freed a fresh mapping takes its place, which becomes one with those around it.
 
 use super::span::{self, Marks, allocate_growing, marks, moved, record, start, tail};
+use super::tell::Tell;
 use super::{interval, release, sampled, statistics, thread, zone};
 use crate::arena::{self, Kind, PAGES, Pool, Residence, SLICE, address_of, index_of, slice};
 use crate::os;
@@ -33,18 +34,26 @@ static MOVED: AtomicUsize = AtomicUsize::new(0);
 
 /// Give a block that is too small a larger place. Null with `ENOMEM`: it is as it was.
 pub(super) unsafe fn grow(block: *mut u8, usable: usize, size: usize, alignment: usize) -> *mut u8 {
-    let by_kernel = usable >= MOVED_BY_KERNEL;
-    let new = allocate_growing(size, if by_kernel { alignment.max(TABLE * SLICE) } else { alignment });
-    if new.is_null() {
-        return new;
+    // SAFETY: the caller owns the block.
+    unsafe {
+        let new = obtain(block, usable, size, alignment, Tell::Yes);
+        if !new.is_null() {
+            sampled::moved(block, new);
+            release::release(block);
+        }
+        new
     }
+}
+
+/// A larger place with what is in a block, which is then to be freed. Null with `ENOMEM`: it is as it was.
+pub(super) unsafe fn obtain(block: *mut u8, usable: usize, size: usize, alignment: usize, tell: Tell) -> *mut u8 {
+    let by_kernel = usable >= MOVED_BY_KERNEL;
+    let new = allocate_growing(size, if by_kernel { alignment.max(TABLE * SLICE) } else { alignment }, tell);
     // SAFETY: the caller owns the block, whose usable size this is, and the new one is larger.
     unsafe {
-        if !by_kernel || !move_pages(block, new) {
+        if !new.is_null() && (!by_kernel || !move_pages(block, new)) {
             new.copy_from_nonoverlapping(block, usable);
         }
-        sampled::moved(block, new);
-        release::release(block);
     }
     new
 }

@@ -8,7 +8,7 @@
 use super::classes::{CLASSES, class_size};
 use super::hot::WORDS;
 use super::magazine::{LONG, POISON, Waits};
-use super::{Heap, all};
+use super::{Heap, all, watch};
 use crate::os::lock::Lock;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -23,7 +23,7 @@ static SWITCH: Lock = Lock::new();
 /// The present epoch; odd while sampling is on. Raised by each start and each stop.
 #[inline(always)]
 pub(crate) fn epoch() -> u32 {
-    WORDS.epoch.load(Relaxed)
+    watch::epoch_of(watch::word())
 }
 
 pub(crate) fn is_on(epoch: u32) -> bool {

@@ -30,10 +30,12 @@
 //! * M2 everything in [`ClassState`] is read and written under the heap's lock only.
 //! * M3 whenever the lock is free, `bottom == max(real_bottom, limit)` or `bottom == POISON`, and `limit <= top`. While it is
 //!   held the stacks of the class being changed are [closed](ClassState::close).
-//! * M4 [`POISON`] in `bottom` of an open stack means that the owner has not yet seen the present epoch; only the owner removes
-//!   it, after it has looked at the epoch.
+//! * M4 [`POISON`] in `bottom` of an open stack means that the owner has not yet seen the present epoch, or that somebody
+//!   [watches](super::watch); only the owner removes it, after it has looked at the word of the epoch. As long as somebody watches
+//!   `free_limit` is 0.
 
 use super::classes::{first_batch, first_capacity, largest_capacity};
+use super::watch;
 use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
@@ -127,6 +129,11 @@ impl Magazine {
         true
     }
 
+    /// Every push fails, however few blocks there are.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.free_limit.load(Relaxed) == 0
+    }
+
     /// Take back what a failed pop did: the first act of the slow path, in one instruction, so that a signal handler that
     /// allocates finds `top` as it should be. Owner only.
     #[inline(always)]
@@ -174,7 +181,7 @@ pub(crate) struct ClassState {
     flushed: bool,
     /// How often blocks are guarded has changed: draw anew.
     pub(crate) guard_changed: bool,
-    /// Only [`push_locked`](Self::push_locked) may push; constant.
+    /// Always only [`push_locked`](Self::push_locked) may push; constant.
     guest: bool,
 }
 
@@ -227,7 +234,7 @@ impl ClassState {
         self.allocated = first as i64;
         self.freed = free_base as i64;
         self.empty_both(m);
-        self.open(m, 0);
+        self.open(m, watch::word_of_new());
     }
 
     /// Forget what is cached; counts stay.
@@ -250,14 +257,15 @@ impl ClassState {
         compiler_fence(SeqCst);
     }
 
-    /// Let the fast paths run: pops to the real bottom or to the next sample, whichever comes first. If the epoch is not the
-    /// one that `limit` was drawn under, the next pop has to look at it.
+    /// Let the fast paths run: pops to the real bottom or to the next sample, whichever comes first. If the epoch in the word is not the
+    /// one that `limit` was drawn under, the next pop has to look at it; if somebody [watches](super::watch), none passes, nor any push.
     #[inline(always)]
-    pub(crate) fn open(&self, m: &Magazine, epoch: u32) {
+    pub(crate) fn open(&self, m: &Magazine, word: u32) {
         compiler_fence(SeqCst);
-        self.arm(m, epoch);
+        self.arm(m, word);
         // Blocks of other heaps come to free, too: none may come to the stack of a part of a heap that the program made.
-        m.free_limit.store(if self.guest { 0 } else { self.free_limit() }, Relaxed);
+        let shut = self.guest || watch::is_watched(word);
+        m.free_limit.store(if shut { 0 } else { self.free_limit() }, Relaxed);
     }
 
     fn free_limit(&self) -> usize {
@@ -265,9 +273,9 @@ impl ClassState {
     }
 
     #[inline(always)]
-    fn arm(&self, m: &Magazine, epoch: u32) {
+    fn arm(&self, m: &Magazine, word: u32) {
         let bottom = (self.real_bottom as i64).max(self.limit) as usize;
-        m.bottom.store(if self.epoch == epoch { bottom } else { POISON }, Relaxed);
+        m.bottom.store(if self.epoch == word { bottom } else { POISON }, Relaxed);
     }
 
     /// Whether the owner has allocated or freed since this was asked last.
@@ -290,16 +298,16 @@ impl ClassState {
     /// theft is none.
     ///
     /// If a pop of the owner has just failed at the claim, `top` may still be lowered by one slot: that slot stays cached.
-    pub(crate) fn take_claimed(&mut self, m: &Magazine, epoch: u32) -> (*const usize, usize) {
+    pub(crate) fn take_claimed(&mut self, m: &Magazine, word: u32) -> (*const usize, usize) {
         let start = self.real_bottom;
         self.real_bottom = m.top.load(Relaxed).max(start);
-        self.arm(m, epoch);
+        self.arm(m, word);
         (start as *const usize, (self.real_bottom - start) / SLOT)
     }
 
     /// Thief: the claim cannot be made good; the stack is as it was.
-    pub(crate) fn drop_claim(&mut self, m: &Magazine, epoch: u32) {
-        self.arm(m, epoch);
+    pub(crate) fn drop_claim(&mut self, m: &Magazine, word: u32) {
+        self.arm(m, word);
     }
 
     /// Thief: the slots of the free stack. The owner only pushes above them.
@@ -440,7 +448,7 @@ impl ClassState {
         unsafe { *(top as *const *mut u8) }
     }
 
-    /// The push of a slow path, in a guest; false when there is no room.
+    /// The push of a slow path, in a guest or while somebody watches; false when there is no room.
     pub(crate) fn push_locked(&mut self, m: &Magazine, block: *mut u8) -> bool {
         let top = m.free_top.load(Relaxed);
         if top >= self.free_limit() {

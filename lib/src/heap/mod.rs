@@ -43,6 +43,8 @@ pub(crate) mod interval;
 pub(crate) mod look;
 mod magazine;
 mod misuse;
+#[allow(dead_code, reason = "for the exact profiler")]
+pub(crate) mod notes;
 mod position;
 mod refill;
 pub(crate) mod release;
@@ -54,7 +56,10 @@ mod slab;
 pub(crate) mod span;
 pub(crate) mod statistics;
 pub(crate) mod steal;
+pub(crate) mod tell;
 pub(crate) mod thread;
+#[allow(dead_code, reason = "for the instruments that watch")]
+pub(crate) mod watch;
 pub(crate) mod zone;
 
 #[cfg(test)]
@@ -352,9 +357,11 @@ fn create(guest: bool) -> *mut Heap {
         loop {
             (*heap).next.store(first, Relaxed);
             match ALL.compare_exchange(first, heap, AcqRel, Acquire) {
-                Ok(_) => return heap,
+                Ok(_) => break,
                 Err(now) => first = now,
             }
         }
     }
+    watch::adopt(heap);
+    heap
 }

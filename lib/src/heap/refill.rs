@@ -3,7 +3,8 @@
 use super::classes::LARGEST_CAPACITY;
 use super::magazine::{ClassState, Magazine};
 use super::misuse::{self, Misuse};
-use super::{Heap, bits, emergency, home, interval, secure, slab};
+use super::tell::Tell;
+use super::{Heap, bits, emergency, home, secure, slab, watch};
 use crate::arena::{index_of, slice};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::*;
@@ -72,7 +73,7 @@ pub(super) unsafe fn flush(heap: *mut Heap, class: usize) {
         let home = home::of(heap);
         let mut left = put_at_home(home, heap, slots, count, foreign);
         state.drained(magazine, left * 2 > count);
-        Heap::leave(heap, magazine, state, interval::epoch());
+        Heap::leave(heap, magazine, state, watch::word());
         (*heap).lock.unlock();
         while left != 0 {
             left = put_foreign(foreign, left);
@@ -126,7 +127,7 @@ unsafe fn defer_those_at_home(home: *mut Heap, blocks: *const usize, count: usiz
         unsafe {
             let block = *blocks.add(i);
             if core::ptr::eq((*slice(index_of(block))).owner.load(Relaxed), home.cast()) {
-                emergency::defer(block as *mut u8);
+                emergency::defer(block as *mut u8, Tell::No);
             } else {
                 *rest.add(left) = block;
                 left += 1;

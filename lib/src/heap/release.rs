@@ -1,9 +1,11 @@
 //! `free`: the fast path, the slow one, and what is known of a block.
 
 use super::classes::class_size;
+use super::events::Extent;
 use super::magazine::MAGAZINE_SHIFT;
 use super::misuse::{self, Misuse};
-use super::{Heap, child, emergency, home, interval, refill, sampled, secure, shelf, span, thread, zone};
+use super::tell::{self, Tell};
+use super::{Heap, child, due, emergency, home, refill, sampled, secure, shelf, span, thread, watch, zone};
 use crate::arena::{self, INDICES, Kind, SLICE, SLICES, class_entry, index_of, slice, slice_index};
 use crate::os::libc;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -55,6 +57,17 @@ fn release_outside(block: *mut u8, index: usize) {
     }
 }
 
+/// [`release`] of a block that is not to be told, by the slow path.
+pub(super) unsafe fn release_told(block: *mut u8) {
+    let index = index_of(block as usize);
+    if index >= INDICES {
+        return release_foreign(block);
+    }
+    // SAFETY: as in `release`.
+    let offset = unsafe { *class_entry(index) } as usize;
+    release_slowly(thread::current(), block, offset, index, Tell::No);
+}
+
 /// The push failed: a full stack, no heap yet, or a special block.
 #[cold]
 #[inline(never)]
@@ -62,37 +75,46 @@ pub(crate) fn release_slow(heap: *mut Heap, block: *mut u8, offset: usize, index
     // By itself, so that no register has to be saved.
     // SAFETY: this thread's heap or EMPTY, and the slice that the block begins in.
     if offset != 0 || !unsafe { shelf::put_quickly(heap, index, block) } {
-        release_slowly(heap, block, offset, index);
+        release_slowly(heap, block, offset, index, Tell::Yes);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn release_slowly(heap: *mut Heap, block: *mut u8, offset: usize, index: usize) {
+fn release_slowly(heap: *mut Heap, block: *mut u8, offset: usize, index: usize, tell: Tell) {
     // SAFETY: `heap` is this thread's heap or EMPTY; see the steps.
     unsafe {
-        if offset == 0 && zone::push_quickly(index, block) {
+        if offset == 0 && !tell::is_due(tell) && zone::push_quickly(index, block) {
             return;
         }
         // A guest keeps no ordinary blocks: its push refuses, and the thread's own heap takes them.
         let heap = thread::host_of(heap);
         if home::is_busy_here(heap) || arena::is_busy_here() || sampled::is_busy_here() || child::is_repaired_here() {
-            return emergency::defer(block);
+            return emergency::defer(block, tell);
         }
         child::check();
         emergency::adopt_deferred();
         if offset == 0 {
-            let bytes = release_special(index, block);
+            let bytes = release_special(index, block, tell);
             (crate::HOOKS.span_freed)(bytes);
             return misuse::tell();
         }
         let Some(lease) = thread::lease(heap) else { return }; // no memory for a heap: the block is lost
         let class = offset >> MAGAZINE_SHIFT;
+        if tell::is_due(tell) && !secure::checks_frees() {
+            tell::freed(block, class_size(class));
+        }
         let magazine = Heap::magazine_at(lease.heap, offset);
         // Once is enough, unless a signal handler fills the stack in between.
         while !magazine.push(block) {
             if secure::checks_frees() {
-                secure::release(lease.heap, class, index, block);
+                secure::release(lease.heap, class, index, block, tell);
+                break;
+            }
+            if magazine.is_shut() && push_shut(lease.heap, class, block) {
+                if !due::is_due() {
+                    return; // by far the most often, while somebody watches
+                }
                 break;
             }
             make_room(lease.heap, class);
@@ -100,6 +122,20 @@ fn release_slowly(heap: *mut Heap, block: *mut u8, offset: usize, index: usize) 
         drop(lease);
         (crate::HOOKS.drained)();
         misuse::tell();
+    }
+}
+
+/// Push to a stack that refuses all pushes since somebody watches or has watched: in the latter case, not any longer. False: it is full.
+unsafe fn push_shut(heap: *mut Heap, class: usize, block: *mut u8) -> bool {
+    // SAFETY: the heap is leased by this thread; state is touched under its lock.
+    unsafe {
+        (*heap).lock.lock();
+        let (magazine, state) = Heap::class(heap, class);
+        state.settle(magazine);
+        let pushed = state.push_locked(magazine, block);
+        state.open(magazine, watch::word());
+        (*heap).lock.unlock();
+        pushed
     }
 }
 
@@ -114,13 +150,13 @@ pub(super) unsafe fn make_room(heap: *mut Heap, class: usize) {
         } else {
             state.rewind_frees(magazine);
         }
-        Heap::leave(heap, magazine, state, interval::epoch());
+        Heap::leave(heap, magazine, state, watch::word());
         (*heap).lock.unlock();
     }
 }
 
 /// Returns the bytes of a span, 0 of others.
-unsafe fn release_special(index: usize, block: *mut u8) -> usize {
+unsafe fn release_special(index: usize, block: *mut u8, tell: Tell) -> usize {
     if !arena::is_ours(index) {
         release_foreign(block); // where the window is not ours yet
         return 0;
@@ -130,18 +166,36 @@ unsafe fn release_special(index: usize, block: *mut u8) -> usize {
         match run_of(index) {
             Some((Kind::Span, first)) => {
                 let bytes = (*slice(first)).length() * SLICE;
-                let parked = span::release(first, block);
+                let parked = span::release(first, block, tell);
                 if !parked.is_null() {
-                    release(parked);
+                    release_parked(parked);
                 }
                 return bytes;
             }
-            Some((Kind::Sampled, first)) => release(sampled::release(first, block)),
-            Some((Kind::Zone | Kind::Slab, _)) => zone::release(index, block),
+            Some((Kind::Sampled, first)) => {
+                if tell::is_due(tell) && sampled::is_live(first, block) {
+                    tell::freed(block, (*slice(first)).block_size as usize);
+                }
+                release_parked(sampled::release(first, block));
+            }
+            Some((Kind::Zone | Kind::Slab, _)) => zone::release(index, block, tell),
             _ => misuse::note(Misuse::Invalid, block as usize),
         }
     }
     0
+}
+
+/// Free the block that was parked for one whose free was told.
+unsafe fn release_parked(block: *mut u8) {
+    // SAFETY: the caller's block.
+    unsafe { if watch::is_on() { release_told(block) } else { release(block) } }
+}
+
+/// Whether this block, which the caller holds, is one of ours, and not of the emergency range.
+pub(super) fn is_ours(block: *mut u8) -> bool {
+    let index = index_of(block as usize);
+    // SAFETY: each index has an entry.
+    index < INDICES && (unsafe { *class_entry(index) } != 0 || run_of(index).is_some())
 }
 
 /// Kind and first slice of the run that a slice is in, as far as blocks have ever been there.
@@ -227,11 +281,16 @@ unsafe fn usable_size_foreign(block: *const u8) -> usize {
     }
 }
 
-/// A block keeps its place but has another requested size: tell its record, if it was sampled.
-pub(crate) unsafe fn resized(block: *mut u8, size: usize) {
+/// A block keeps its place but has another requested size, and maybe other usable bytes than before: tell its record, if it was sampled,
+/// and who watches.
+pub(crate) unsafe fn resized(block: *mut u8, before: usize, size: usize) {
     let index = index_of(block as usize);
     if index >= INDICES {
         return;
+    }
+    if watch::is_on() && is_ours(block) {
+        // SAFETY: the caller holds the block.
+        unsafe { tell::resized(Extent { block, usable: usable_size(block) }, before, size) };
     }
     // SAFETY: H2: the caller holds the block.
     unsafe {

@@ -10,7 +10,7 @@
 
 use super::classes::CLASSES;
 use super::slab::SlabLists;
-use super::{Heap, THEFT, all, holes, home, interval, sampled, secure, slab, steal, thread, zone};
+use super::{Heap, THEFT, all, holes, home, interval, sampled, secure, slab, steal, thread, watch, zone};
 use crate::arena::{self, Kind, slice};
 use crate::os::{self, child};
 use core::sync::atomic::Ordering::*;
@@ -62,6 +62,7 @@ pub(super) fn repair() {
     sampled::repair();
     steal::repair();
     interval::repair(os::process_id() as u64);
+    watch::repair();
     for heap in all() {
         // SAFETY: one thread.
         unsafe {
@@ -94,11 +95,11 @@ unsafe fn repair_stacks(heap: *mut Heap, mine: bool) {
             let (magazine, state) = Heap::class(heap, class);
             if damaged && class as u32 == busy {
                 state.empty_both(magazine);
-                state.open(magazine, interval::epoch());
+                state.open(magazine, watch::word());
                 continue;
             }
             if damaged && busy == THEFT {
-                state.drop_claim(magazine, interval::epoch());
+                state.drop_claim(magazine, watch::word());
             }
             if !mine {
                 state.settle(magazine);

@@ -62,6 +62,11 @@ impl Record {
             Ended::Freed
         }
     }
+
+    /// The block that is parked for this one; null: none.
+    pub(super) fn parked(&self) -> *mut u8 {
+        self.parked
+    }
 }
 
 static LOCK: Lock = Lock::new();
@@ -132,6 +137,12 @@ pub(super) unsafe fn forget(record: *mut Record, class: usize) {
         (HOOKS.released)(&*record, (*record).end(class));
         (*record).site = 0;
     }
+}
+
+/// Whether there is a live sampled block at this address.
+pub(super) unsafe fn is_live(index: usize, block: *mut u8) -> bool {
+    // SAFETY: as in `release`.
+    unsafe { record_of(index, block).is_some_and(|record| (*record).site != 0) }
 }
 
 /// The record of a sampled block; `None` when there is none at this address.

@@ -3,8 +3,10 @@
 //! The fast paths know nothing of it: where frees are checked, every push is refused and at most one block is cached, so both
 //! ways lead through the slow paths, and the bitmap of a slab says at every moment which of its blocks are live.
 
+use super::classes::class_size;
 use super::interval::{GOLDEN, mix};
 use super::misuse::{self, Misuse};
+use super::tell::{self, Tell};
 use super::{CLASSES, Heap, all, bits, emergency, home, steal};
 use crate::arena::{self, slice};
 use crate::options::{self, Unit};
@@ -142,7 +144,7 @@ pub(super) unsafe fn shuffle(heap: *mut Heap, slots: *mut usize, count: usize) {
 
 /// `free` where each is checked: the block goes to its slab at once, and if it cannot, that is noted. The heap is leased by this
 /// thread; no lock is held.
-pub(super) unsafe fn release(heap: *mut Heap, class: usize, index: usize, block: *mut u8) {
+pub(super) unsafe fn release(heap: *mut Heap, class: usize, index: usize, block: *mut u8, tell: Tell) {
     // SAFETY: the metadata of a slice with a class can be read; all else is looked at under its lock.
     unsafe {
         let home = (*slice(index)).owner.load(Acquire).cast::<Heap>();
@@ -151,7 +153,7 @@ pub(super) unsafe fn release(heap: *mut Heap, class: usize, index: usize, block:
         }
         let with_slab = |act: &dyn Fn(usize) -> bool| {
             let Some(_locked) = home::lock(home, core::ptr::null_mut()) else {
-                emergency::defer(block);
+                emergency::defer(block, tell);
                 return false;
             };
             let is_there = core::ptr::eq((*slice(index)).owner.load(Relaxed), home.cast());
@@ -160,12 +162,18 @@ pub(super) unsafe fn release(heap: *mut Heap, class: usize, index: usize, block:
             }
             is_there && act((*slice(index)).first as usize)
         };
-        if clears() {
+        let told = tell::is_due(tell);
+        if clears() || told {
             // Not under the lock. Only the caller can give the block back, so it stays what it is meanwhile.
             if !with_slab(&|first| bits::is_live(first, block as usize)) {
                 return;
             }
-            block.write_bytes(0, super::classes::class_size(class));
+            if told {
+                tell::freed(block, class_size(class));
+            }
+            if clears() {
+                block.write_bytes(0, class_size(class));
+            }
         }
         if with_slab(&|first| bits::put(home, first, block as usize)) {
             count_free(heap, class);

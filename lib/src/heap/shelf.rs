@@ -10,7 +10,7 @@
 //! with its next request of another length, and all are given up before the arena grows.
 
 use super::span::{asked, marks, moved, record, start, tail};
-use super::{Heap, all, due, guarded, interval, secure, thread};
+use super::{Heap, all, due, guarded, interval, secure, thread, watch};
 use crate::arena::{self, Kind, Pool, Residence, SLICE, address_of, slice};
 use crate::os;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
@@ -69,6 +69,7 @@ pub(super) unsafe fn take_quickly(heap: *mut Heap, size: usize) -> Option<*mut u
         let (index, slices) = (run_of(found), found >> LENGTH);
         if slices != size.div_ceil(SLICE)
             || interval::is_on(interval::epoch())
+            || watch::is_on()
             || guarded::is_possible()
             || shelf.run.compare_exchange(found, 0, AcqRel, Relaxed).is_err()
         {
@@ -98,6 +99,7 @@ pub(super) unsafe fn put_quickly(heap: *mut Heap, index: usize, block: *mut u8) 
             || shelf.run.load(Relaxed) != 0
             || !(*marks(index)).plain
             || due::is_due()
+            || watch::is_on()
             || !(*slice(index)).become_transit_from(Kind::Span, slices)
         {
             return false;

@@ -4,7 +4,7 @@
 
 use super::classes::{CLASSES, class_size, next_slab_slices, slab_alignment};
 use super::magazine::MAGAZINE_SHIFT;
-use super::{Heap, holes, home, shelf, zone};
+use super::{Heap, holes, home, notes, shelf, zone};
 use crate::arena::{self, Kind, ListState, PAGES, Pool, Residence, SLICE, Slice, class_entry, regions, slice};
 use crate::os;
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
@@ -164,6 +164,7 @@ unsafe fn free(index: usize) {
     unsafe {
         let residence = residence(index);
         holes::left(residence.returned);
+        notes::left(index, (*slice(index)).blocks as usize);
         withdraw(index);
         arena::free(index, residence);
     }

@@ -2,6 +2,7 @@
 
 use super::misuse::{self, Misuse};
 use super::sampled::{self, Record};
+use super::tell::{self, Tell};
 use super::{
     Heap, allocate, child, emergency, grow, guarded, interval, release, secure, shelf, slab, statistics, thread, zone,
 };
@@ -23,13 +24,18 @@ pub(crate) fn allocate_after(lead: usize, size: usize, alignment: usize) -> *mut
 }
 
 /// A block that is likely to grow: [`extend`](super::grow::extend) will find room.
-pub(super) fn allocate_growing(size: usize, alignment: usize) -> *mut u8 {
-    allocate_by(thread::current(), 0, size, alignment, true)
+pub(super) fn allocate_growing(size: usize, alignment: usize, tell: Tell) -> *mut u8 {
+    allocate_by(thread::current(), 0, size, alignment, true, tell)
 }
 
 /// [`allocate_after`] from a particular heap: one of this thread's, or EMPTY.
 pub(super) fn allocate_from(heap: *mut Heap, lead: usize, size: usize, alignment: usize) -> *mut u8 {
-    allocate_by(heap, lead, size, alignment, false)
+    allocate_by(heap, lead, size, alignment, false, Tell::Yes)
+}
+
+/// [`allocate_after`] that is not told.
+pub(crate) fn allocate_untold(lead: usize, size: usize, alignment: usize) -> *mut u8 {
+    allocate_by(thread::current(), lead, size, alignment, false, Tell::No)
 }
 
 /// What `malloc` asks for above the slabs.
@@ -40,7 +46,7 @@ pub(super) fn allocate_quickly(heap: *mut Heap, size: usize) -> *mut u8 {
 }
 
 #[inline(always)]
-fn allocate_by(heap: *mut Heap, lead: usize, size: usize, alignment: usize, growing: bool) -> *mut u8 {
+fn allocate_by(heap: *mut Heap, lead: usize, size: usize, alignment: usize, growing: bool, tell: Tell) -> *mut u8 {
     if size > isize::MAX as usize {
         return allocate::too_large();
     }
@@ -70,6 +76,9 @@ fn allocate_by(heap: *mut Heap, lead: usize, size: usize, alignment: usize, grow
         let epoch = interval::epoch();
         if interval::is_on(epoch) {
             sample(lease.heap, index, bytes, size, epoch);
+        }
+        if tell::is_due(tell) {
+            (crate::HOOKS.allocated)(lease.heap, block, extent(index).1, size);
         }
         block
     }
@@ -127,21 +136,24 @@ pub(super) unsafe fn sample(heap: *mut Heap, index: usize, bytes: usize, request
 }
 
 /// Free a span. Returns the block that was parked for it and is to be freed as well; null: none.
-pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
+pub(super) unsafe fn release(index: usize, block: *mut u8, tell: Tell) -> *mut u8 {
     // SAFETY: the caller frees the block: the run is ours.
     unsafe {
-        let (address, _) = extent(index);
+        let (address, usable) = extent(index);
         if block as usize != address {
             misuse::note(Misuse::Invalid, block as usize);
             return core::ptr::null_mut();
         }
-        if !zone::withdraw_span(index, block) {
+        if !zone::withdraw_span(index, block, tell) {
             return core::ptr::null_mut(); // put off
         }
         // Two threads may free the same block at the same time.
         if !(*slice(index)).become_transit(Kind::Span) {
             misuse::note(Misuse::Double, block as usize);
             return core::ptr::null_mut();
+        }
+        if tell::is_due(tell) {
+            tell::freed(block, usable);
         }
         give_back(index)
     }
@@ -285,7 +297,7 @@ pub(super) unsafe fn zero(block: *mut u8) {
 }
 
 /// Whether all bytes of a fresh block (of any kind) read zero.
-pub(super) unsafe fn reads_zero(block: *mut u8) -> bool {
+pub(crate) unsafe fn reads_zero(block: *mut u8) -> bool {
     let index = index_of(block as usize);
     // SAFETY: the caller has just got the block.
     index < arena::INDICES && unsafe { (*slice(index)).kind() == Kind::Span && (*slice(index)).clean }

@@ -10,7 +10,7 @@
 //! Where the kernel refuses the fence, claims are dropped and only free stacks are stolen.
 
 use super::classes::{CLASSES, LARGEST_SLOTS};
-use super::{Heap, THEFT, all, home, interval, misuse, refill, shelf, slab, thread};
+use super::{Heap, THEFT, all, home, misuse, refill, shelf, slab, thread, watch};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering::*};
 
@@ -228,9 +228,9 @@ unsafe fn steal(heap: *mut Heap, loot: *mut usize, which: Which, victim: Victim)
             for class in (1..CLASSES).filter(|class| claims[class / 64] >> (class % 64) & 1 != 0) {
                 let (magazine, state) = Heap::class(heap, class);
                 if fenced {
-                    take(state.take_claimed(magazine, interval::epoch()));
+                    take(state.take_claimed(magazine, watch::word()));
                 } else {
-                    state.drop_claim(magazine, interval::epoch());
+                    state.drop_claim(magazine, watch::word());
                 }
             }
         }

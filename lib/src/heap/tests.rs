@@ -18,9 +18,13 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// splitmix64, so that each test repeats.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -28,12 +32,12 @@ impl Random {
         x ^ (x >> 31)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
     /// Log-uniform between 1 and 2^bits.
-    fn size(&mut self, bits: u32) -> usize {
+    pub(crate) fn size(&mut self, bits: u32) -> usize {
         let bits = self.below(bits as usize) as u32 + 1;
         self.below(1 << bits).max(1)
     }

@@ -1,7 +1,7 @@
 //! A thread and its heap: found in two instructions, made at the first slow path, given back when the thread ends.
 
 use super::classes::class_size;
-use super::{EMPTY, Heap, claim, emergency, home, interval, misuse, refill, repair, secure, shelf, zone};
+use super::{EMPTY, Heap, claim, emergency, home, misuse, refill, repair, secure, shelf, watch, zone};
 use crate::arena;
 use crate::os::{self, child, libc};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
@@ -274,7 +274,7 @@ unsafe fn flush_class(heap: *mut Heap, class: usize) {
         if state.has_frees(magazine) {
             let (magazine, state) = Heap::enter(heap, class);
             state.swap(magazine);
-            Heap::leave(heap, magazine, state, interval::epoch());
+            Heap::leave(heap, magazine, state, watch::word());
             refill::flush(heap, class);
         } else {
             (*heap).lock.unlock();

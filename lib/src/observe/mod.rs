@@ -14,3 +14,4 @@ mod output;
 pub(crate) mod sampler;
 mod settings;
 mod unwind;
+pub(crate) mod watch;

@@ -66,7 +66,7 @@ pub unsafe fn expand(block: *mut u8, size: usize) -> *mut u8 {
         if size > usable && !grow::extend(block, size) {
             return core::ptr::null_mut();
         }
-        release::resized(block, size);
+        release::resized(block, usable, size);
         block
     }
 }

@@ -1,7 +1,9 @@
 //! Blocks that lie as asked for, and blocks that are zero to their end.
 
 use crate::heap::classes::SLAB_MAX;
-use crate::heap::{allocate, release, sampled, span, zone};
+use crate::heap::events::Extent;
+use crate::heap::tell::{self, Tell};
+use crate::heap::{allocate, release, span, zone};
 
 /// Where a block is to lie: `block + offset` is a multiple of `alignment`.
 #[derive(Clone, Copy)]
@@ -34,6 +36,18 @@ pub(super) unsafe fn obtain(size: usize, place: Place) -> *mut u8 {
     }
     // In slabs, starts lie at multiples of 16 that depend on the size: only a span can begin anywhere.
     span::allocate_after(place.alignment - place.offset, size.max(1), place.alignment)
+}
+
+/// [`obtain`] as a part of a call that is told as a whole.
+unsafe fn obtain_part(size: usize, place: Place, tell: Tell) -> *mut u8 {
+    // SAFETY: a power of two.
+    unsafe {
+        match tell {
+            Tell::Yes => obtain(size, place),
+            Tell::No if place.offset == 0 => allocate::allocate_untold(size, place.alignment),
+            Tell::No => span::allocate_untold(place.alignment - place.offset, size.max(1), place.alignment),
+        }
+    }
 }
 
 /// A block that is zero to its end.
@@ -73,7 +87,7 @@ pub(super) unsafe fn change(block: *mut u8, size: usize, place: Place) -> *mut u
         if place.holds(block) && stays(block, size) {
             return allocate::reallocate_aligned(block, size, 1);
         }
-        move_to(obtain(size, place), block, size)
+        move_to(block, size, |tell| obtain_part(size, place, tell))
     }
 }
 
@@ -83,17 +97,19 @@ unsafe fn stays(block: *mut u8, size: usize) -> bool {
     unsafe { zone::is_own(block) && release::stays(block, release::usable_size(block), size) }
 }
 
-/// Copy what fits and free the old block; nothing if there is no new one.
-unsafe fn move_to(new: *mut u8, block: *mut u8, size: usize) -> *mut u8 {
-    if !new.is_null() {
-        // SAFETY: the caller owns both blocks.
-        unsafe {
-            new.copy_from_nonoverlapping(block, size.min(release::usable_size(block)));
-            sampled::moved(block, new);
-            release::release(block);
-        }
+/// Obtain another block, copy what fits, and free the old one; nothing if there is no new one.
+unsafe fn move_to(block: *mut u8, size: usize, obtain: impl FnOnce(Tell) -> *mut u8) -> *mut u8 {
+    // SAFETY: the caller owns the block.
+    unsafe {
+        let usable = release::usable_size(block);
+        tell::replace(Extent { block, usable }, size, |tell| {
+            let new = obtain(tell);
+            if !new.is_null() {
+                new.copy_from_nonoverlapping(block, size.min(usable));
+            }
+            new
+        })
     }
-    new
 }
 
 /// [`change`] after which all bytes beyond the end of the old block are zero, to the end of the new one.
@@ -106,7 +122,17 @@ pub(super) unsafe fn change_zeroed(block: *mut u8, size: usize, place: Place) ->
         let before = release::usable_size(block);
         if size > SLAB_MAX && before <= SLAB_MAX {
             // Fresh memory is zero: writing all of it would make it resident.
-            return move_to(obtain_zeroed(size, place), block, size);
+            return move_to(block, size, |tell| match tell {
+                Tell::Yes => obtain_zeroed(size, place),
+                Tell::No => {
+                    let new = obtain_part(size, place, tell);
+                    if new.is_null() || span::reads_zero(new) {
+                        return new;
+                    }
+                    zero(new, 0);
+                    new
+                }
+            });
         }
         let new = change(block, size, place);
         let kept = if new == block { before } else { before.min(size) };

@@ -5,13 +5,13 @@
 
 use super::counts;
 use super::guest::{DETACHED, of_zone, spare_one};
-use super::members::{link, unlink};
+use super::members::{all as members_of, link, unlink};
 use super::subprocess::{main_of, of};
 use super::{DELETED, DESTROYED, Heap, IDLE, IDLE_ZONES, IN_USE, REGISTRY, Zone, is_main, main, of_heap};
-use crate::arena::{self, Kind, index_of, slice};
+use crate::arena::{self, BITMAP_WORDS, Kind, address_of, index_of, slice};
 use crate::heap::classes::CLASSES;
 use crate::heap::slab::SlabLists;
-use crate::heap::{bits, holes, home, interval, sampled, slab, span, steal, thread};
+use crate::heap::{bits, holes, home, notes, sampled, slab, span, steal, tell, thread, watch};
 use crate::os;
 use core::sync::atomic::Ordering::*;
 
@@ -64,9 +64,13 @@ pub(super) fn begin(zone: *mut Zone, state: u32) -> bool {
 pub(super) unsafe fn finish(zone: *mut Zone, heir: Option<*mut Zone>) {
     // SAFETY: Z5: nobody allocates from the zone any more.
     unsafe {
-        detach_guests(zone, heir.is_some());
+        let told = heir.is_none() && watch::is_on();
+        detach_guests(zone, heir.is_some() || told);
         if heir.is_none() && (*zone).sampled.load(Relaxed) {
-            forget_samples(zone);
+            forget_samples(zone, told);
+        }
+        if told {
+            tell_frees(zone);
         }
         loop {
             match leave_one(zone, heir) {
@@ -112,7 +116,7 @@ unsafe fn detach_guests(zone: *mut Zone, keep: bool) {
                 (*zone).freed[class].fetch_add(freed, Relaxed);
                 state.empty_both(magazine);
                 state.forget_counts(magazine);
-                Heap::leave(guest, magazine, state, interval::epoch());
+                Heap::leave(guest, magazine, state, watch::word());
             }
             (*guest).home.store(core::ptr::null_mut(), Relaxed);
             (*guest).zone.store(core::ptr::null_mut(), Release);
@@ -128,17 +132,64 @@ unsafe fn detach_guests(zone: *mut Zone, keep: bool) {
 }
 
 /// Tell the profiler that the sampled blocks of a zone are gone. With no lock held.
-unsafe fn forget_samples(zone: *mut Zone) {
+unsafe fn forget_samples(zone: *mut Zone, tell: bool) {
     sampled::each(|index, bit, parked| {
         // SAFETY: a parked block keeps its slab, and those of this zone are ours. Others may come and go.
         unsafe {
             if core::ptr::eq((*slice(index_of(parked as usize))).owner.load(Acquire), (*zone).home().cast()) {
+                if tell {
+                    let usable = (*slice(index)).block_size as usize;
+                    tell::freed((address_of(index) + bit * usable) as *mut u8, usable);
+                    free_parked(zone, parked);
+                }
                 sampled::drop_sample(index, bit);
             }
         }
     });
     // SAFETY: Z3.
     unsafe { (*zone).sampled.store(false, Relaxed) };
+}
+
+/// A block of the zone that was parked for one whose free has been told is not told apart.
+unsafe fn free_parked(zone: *mut Zone, parked: *mut u8) {
+    // SAFETY: the zone's blocks are the caller's.
+    unsafe {
+        if let Some(_locked) = home::lock((*zone).home(), core::ptr::null_mut()) {
+            bits::mark_free((*slice(index_of(parked as usize))).first as usize, parked as usize);
+        }
+    }
+}
+
+/// Tell of each block of a zone that it is freed; of what is parked for another, through that one. With no lock held.
+unsafe fn tell_frees(zone: *mut Zone) {
+    // SAFETY: nobody else uses the zone, and what was cached of it is back in its slabs.
+    unsafe {
+        let home = (*zone).home();
+        let members = || members_of(zone);
+        for index in members().filter(|&index| (*slice(index)).kind() == Kind::Span) {
+            let (block, usable) = span::extent(index);
+            tell::freed(block as *mut u8, usable);
+            let parked = (*span::record(index)).parked();
+            if !parked.is_null() {
+                free_parked(zone, parked);
+            }
+        }
+        for index in members().filter(|&index| (*slice(index)).kind() == Kind::Zone) {
+            let mut live = [0; BITMAP_WORDS];
+            {
+                // What is being given back to the kernel is not free for a while, and yet not live.
+                let Some(_at_rest) = holes::sweeper() else { return };
+                let Some(_locked) = home::lock(home, core::ptr::null_mut()) else { return };
+                bits::copy_live(index, &mut live);
+            }
+            let size = (*slice(index)).block_size as usize;
+            for (word, bits) in live.into_iter().enumerate() {
+                bits::each_bit(bits, |bit| {
+                    tell::freed((address_of(index) + (word * 64 + bit) * size) as *mut u8, size);
+                });
+            }
+        }
+    }
 }
 
 /// What has left a zone.
@@ -181,6 +232,7 @@ unsafe fn leave_one(zone: *mut Zone, heir: Option<*mut Zone>) -> Left {
             _ => {
                 let residence = slab::residence(index);
                 holes::left(residence.returned);
+                notes::left(index, (*run).blocks as usize);
                 slab::withdraw(index);
                 drop(locked);
                 arena::free(index, residence);

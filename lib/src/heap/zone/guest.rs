@@ -4,7 +4,7 @@ use super::subprocess::Subprocess;
 use super::{EMPTY, Heap, REGISTRY, SLOTS, Zone, is_main, main};
 use crate::heap::classes::CLASSES;
 use crate::heap::thread::{self, Lease};
-use crate::heap::{allocate as ordinary, child, create, emergency, home, steal};
+use crate::heap::{allocate as ordinary, child, create, emergency, home, steal, watch};
 use crate::os;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
 
@@ -58,14 +58,25 @@ static SPARE: AtomicPtr<Heap> = AtomicPtr::new(core::ptr::null_mut());
 /// How often a guest has lost its zone.
 pub(super) static DETACHED: AtomicU64 = AtomicU64::new(1);
 
-/// Some thread may have a guest as its heap. Never false again.
-static GUESTS_ARE_CURRENT: AtomicBool = AtomicBool::new(false);
+/// Some thread may have a guest as its heap, or somebody has [watched](watch). Never false again.
+static LOOK_CLOSER: AtomicBool = AtomicBool::new(false);
 
 /// Plain allocations of this thread come from the main zone.
 #[inline(always)]
 pub(crate) fn main_is_current() -> bool {
     // SAFETY: H3.
-    !GUESTS_ARE_CURRENT.load(Relaxed) || unsafe { is_main((*thread::current()).zone.load(Relaxed)) }
+    !LOOK_CLOSER.load(Relaxed) || unsafe { is_main((*thread::current()).zone.load(Relaxed)) }
+}
+
+/// The same, and nobody watches.
+#[inline(always)]
+pub(crate) fn main_is_current_unwatched() -> bool {
+    !LOOK_CLOSER.load(Relaxed) || (main_is_current() && !watch::is_on())
+}
+
+/// Somebody begins to watch.
+pub(crate) fn look_closer() {
+    LOOK_CLOSER.store(true, Relaxed);
 }
 
 /// A new ordinary heap is its own host.
@@ -136,7 +147,7 @@ pub(crate) unsafe fn within<T>(zone: *mut Zone, allocate: impl FnOnce() -> *mut 
 /// It is one of this thread's, or null for the one that is.
 pub(crate) unsafe fn within_theap<T>(theap: *mut Heap, allocate: impl FnOnce() -> *mut T) -> *mut T {
     let before = thread::current();
-    GUESTS_ARE_CURRENT.store(true, Relaxed);
+    look_closer();
     if theap.is_null() || core::ptr::eq(before, theap) {
         return allocate();
     }
@@ -383,7 +394,7 @@ pub(crate) unsafe fn set_default_theap(theap: *mut Heap) -> *mut Heap {
     // SAFETY: a heap, as the caller promises.
     let own = !theap.is_null() && !before.is_null() && unsafe { (*theap).host.load(Relaxed) } == thread::own();
     if own {
-        GUESTS_ARE_CURRENT.store(true, Relaxed);
+        look_closer();
         thread::set_current(theap);
     }
     before

@@ -2,6 +2,7 @@
 
 use super::{Heap, Zone, of_heap};
 use crate::arena::{Kind, slice};
+use crate::heap::tell::Tell;
 use crate::heap::{emergency, home, slab, span};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -9,6 +10,18 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 unsafe fn links(index: usize) -> *mut [u32; 2] {
     // SAFETY: only an address is formed.
     unsafe { (&raw mut (*slice(index)).records).cast() }
+}
+
+/// The slabs and spans of a zone that nobody else uses.
+pub(super) unsafe fn all(zone: *mut Zone) -> impl Iterator<Item = usize> {
+    // SAFETY: as the caller says.
+    let mut at = unsafe { (*zone).members.load(Relaxed) as usize };
+    core::iter::from_fn(move || {
+        let index = at;
+        // SAFETY: as above.
+        (index != 0).then(|| at = unsafe { (*links(index))[0] as usize });
+        (index != 0).then_some(index)
+    })
 }
 
 /// The slabs are locked.
@@ -74,7 +87,7 @@ pub(crate) unsafe fn publish_span(heap: *mut Heap, index: usize) {
 
 /// A span is to be freed: take it out of its zone, if it is in one. False: a signal handler has interrupted this thread in those slabs,
 /// and the free is put off.
-pub(crate) unsafe fn withdraw_span(index: usize, block: *mut u8) -> bool {
+pub(crate) unsafe fn withdraw_span(index: usize, block: *mut u8, tell: Tell) -> bool {
     // SAFETY: the caller frees the block: it stays a span meanwhile, but its zone may change.
     unsafe {
         loop {
@@ -83,7 +96,7 @@ pub(crate) unsafe fn withdraw_span(index: usize, block: *mut u8) -> bool {
                 return true;
             }
             let Some(_locked) = home::lock(home, core::ptr::null_mut()) else {
-                emergency::defer(block);
+                emergency::defer(block, tell);
                 return false;
             };
             if !core::ptr::eq((*slice(index)).owner.load(Relaxed), home.cast()) {

@@ -42,7 +42,7 @@ pub(crate) use guest::{
     Guests, allocate, allocate_from_theap, collect, collect_theap, default_theap, of_theap, set_default_theap,
     theap_of, within, within_theap,
 };
-pub(super) use guest::{be_ordinary, guests_of, leave_guests, main_is_current};
+pub(super) use guest::{be_ordinary, guests_of, leave_guests, look_closer, main_is_current, main_is_current_unwatched};
 pub(super) use members::{create_slab, forget_slab, publish_span, span_resized, withdraw_span};
 pub(super) use release::{push_quickly, release};
 pub(super) use repair::{finish_vanished, lose_members, orphan, relist, repair_lists, repair_locks};

@@ -4,25 +4,38 @@ use super::{Heap, guest, is_busy, of_heap};
 use crate::arena::{Kind, class_entry, is_ours, slice};
 use crate::heap::classes::class_size;
 use crate::heap::misuse::{self, Misuse};
+use crate::heap::tell::{self, Tell};
 use crate::heap::{bits, child, emergency, home, release as ordinary, secure};
 use core::sync::atomic::Ordering::*;
 
 /// Free a block; `index` is the slice it begins in. With no lock held.
-pub(crate) unsafe fn release(index: usize, block: *mut u8) {
+pub(crate) unsafe fn release(index: usize, block: *mut u8, mut tell: Tell) {
     // SAFETY: the caller frees the block, so its slab stays; the slab's zone may be deleted meanwhile (Z2).
     unsafe {
         loop {
             if class_entry(index).read_volatile() != 0 {
-                return ordinary::release(block); // an ordinary block by now
+                // An ordinary block by now.
+                return if tell == Tell::Yes { ordinary::release(block) } else { ordinary::release_told(block) };
             }
             let home = (*slice(index)).owner.load(Acquire).cast::<Heap>();
             if home.is_null() || (*home).home.load(Relaxed) != home {
                 return misuse::note(Misuse::Double, block as usize); // the slab is given up at this moment
             }
             if is_busy(home) {
-                return emergency::defer(block);
+                return emergency::defer(block, tell);
             }
             let class = (*slice((*slice(index)).first as usize)).class as usize;
+            if tell::is_due(tell) {
+                if secure::checks_frees() {
+                    match is_live(home, index, block) {
+                        Some(true) => {}
+                        Some(false) => return,
+                        None => continue,
+                    }
+                }
+                tell::freed(block, class_size(class));
+                tell = Tell::No;
+            }
             if push(home, class, index, block) || put(home, class, index, block) {
                 return;
             }
@@ -86,6 +99,16 @@ unsafe fn push(home: *mut Heap, class: usize, index: usize, block: *mut u8) -> b
             ordinary::make_room(guest, class);
         }
         false
+    }
+}
+
+/// Whether the block is live; if it is not, that is noted. `None`: its slab has another owner.
+unsafe fn is_live(home: *mut Heap, index: usize, block: *mut u8) -> Option<bool> {
+    // SAFETY: homes are never unmapped.
+    unsafe {
+        let _locked = home::lock(home, core::ptr::null_mut())?;
+        core::ptr::eq((*slice(index)).owner.load(Relaxed), home.cast())
+            .then(|| bits::is_live((*slice(index)).first as usize, block as usize))
     }
 }
 
