@@ -57,7 +57,7 @@ pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {
     drained: reclaim::drained,
     span_freed: reclaim::span_freed,
     leaving: observe::sampler::leaving,
-    threads_changed: reclaim::threads_changed,
+    threads_changed: api::life::threads_changed,
     forked: api::life::forked,
 };
 

@@ -27,7 +27,7 @@ pub(crate) fn keep_deepbind() {
 }
 
 /// The next library's function of this name. 0 if there is none.
-fn next(name: &CStr, known: &AtomicUsize) -> usize {
+pub(crate) fn next(name: &CStr, known: &AtomicUsize) -> usize {
     if known.load(Relaxed) == 0 {
         // SAFETY: a look-up.
         known.store(unsafe { dlsym(RTLD_NEXT, name.as_ptr()) } as usize, Relaxed);

@@ -2,7 +2,7 @@
 
 use super::c::stats;
 use crate::heap::{guarded, secure};
-use crate::observe::life;
+use crate::observe::{life, observer};
 use crate::options::{self, Name};
 use crate::os;
 use crate::reclaim;
@@ -23,17 +23,26 @@ pub fn begin(environment: *const *const c_char) {
 pub(crate) fn start() {
     guarded::options_changed();
     life::start();
+    threads_changed();
+}
+
+/// A thread has got its heap, or has left it; or the options are known. With no lock held.
+pub(crate) fn threads_changed() {
     reclaim::threads_changed();
+    observer::threads_changed();
+}
+
+static ENDED: AtomicBool = AtomicBool::new(false);
+
+fn nothing_is_done() -> bool {
+    cfg!(feature = "no-process-detach")
+        || is_set(b"MIMALLOC_NO_PROCESS_DETACH")
+        || options::get(Name::DestroyOnExit) >= 2
 }
 
 /// The process ends: write the dump and the statistics that were asked for, unless nothing is to be done any more. Later calls do nothing.
 pub fn end() {
-    static ENDED: AtomicBool = AtomicBool::new(false);
-    if cfg!(feature = "no-process-detach")
-        || is_set(b"MIMALLOC_NO_PROCESS_DETACH")
-        || options::get(Name::DestroyOnExit) >= 2
-        || ENDED.swap(true, Relaxed)
-    {
+    if nothing_is_done() || ENDED.swap(true, Relaxed) {
         return;
     }
     reclaim::end();
@@ -41,6 +50,22 @@ pub fn end() {
     if options::get(Name::ShowStats) != 0 || options::get(Name::Verbose) != 0 {
         stats::malloc_stats();
     }
+}
+
+/// The process ends by `_exit` or the like, without exit handlers and maybe in a signal handler: write the dump that was asked for, if that
+/// can be done here. Does nothing in a child that shares our memory until it executes something. Later calls do nothing.
+pub fn end_at_once() {
+    if !life::is_ours() || nothing_is_done() || reclaim::must_not_wait() {
+        return;
+    }
+    if !ENDED.swap(true, Relaxed) {
+        life::end_at_once();
+    }
+}
+
+/// End the process, and do nothing else.
+pub fn exit_process(status: i32) -> ! {
+    os::exit_process(status)
 }
 
 /// In a forked child with one thread.

@@ -112,13 +112,15 @@ impl Companion {
         }
     }
 
+    /// False: there is one, it was stopped, or that has failed too often.
+    pub(crate) fn can_start(&self) -> bool {
+        self.failures.load(Relaxed) < ATTEMPTS && self.state.load(Relaxed) == NONE && os::environment_is_known()
+    }
+
     /// Make it, unless there is one, it was stopped, or that has failed too often. True: it was tried. The C library allocates for it: with
     /// no lock held.
     pub(crate) fn start(&self) -> bool {
-        if self.failures.load(Relaxed) >= ATTEMPTS || !os::environment_is_known() {
-            return false;
-        }
-        if self.state.compare_exchange(NONE, STARTING, AcqRel, Relaxed).is_err() {
+        if !self.can_start() || self.state.compare_exchange(NONE, STARTING, AcqRel, Relaxed).is_err() {
             return false;
         }
         self.call.store(WAIT, Relaxed);

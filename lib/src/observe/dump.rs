@@ -1,11 +1,11 @@
 //! The dump: gperftools' heap text with the header `heap_v2`, as google/pprof and `mpp` read it. `docs/formats.md` describes
 //! it; what we add to the common form is in comment lines.
 
-use super::modules;
 use super::output::{self, Output, Path};
 use super::sampler::sites::{self, Site};
 use super::sampler::{self, Hold};
 use super::unwind::End;
+use super::{files, modules};
 use crate::heap::statistics;
 use crate::os::{self, lock::Lock};
 use core::fmt::Write;
@@ -114,6 +114,7 @@ fn write_statistics(output: &mut Output<'_>, run: &Hold, total: Counts) {
         ("stacks_marked", 1),
         ("requested_live", total.live_requested),
         ("dropped_samples", run.dropped()),
+        ("failed_dumps", files::failed()),
         ("exact_live_blocks", exact.allocated_blocks.saturating_sub(exact.freed_blocks)),
         ("exact_live_bytes", exact.allocated_bytes.saturating_sub(exact.freed_bytes)),
         ("exact_allocated_blocks", exact.allocated_blocks),

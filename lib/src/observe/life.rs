@@ -1,35 +1,47 @@
 //! Begin, fork and end of the process.
 
-use super::output::Path;
-use super::settings::{self, Follow};
-use super::{dump, modules, sampler, unwind};
+use super::settings::{self, Follow, Named};
+use super::{dump, files, modules, observer, sampler, triggers, unwind};
 use crate::{arena, os};
-use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
-/// Where to write at exit. Written once, before [`PROCESS`].
-struct Destination(UnsafeCell<Path>);
-// SAFETY: see the field's users: one writer, before the readers can know.
-unsafe impl Sync for Destination {}
-
-static DESTINATION: Destination = Destination(UnsafeCell::new(Path::EMPTY));
 /// The environment has been read.
 static READ: AtomicBool = AtomicBool::new(false);
-/// The process that writes a dump at exit; 0 = none.
+/// The process that is looked at; 0 = none.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static FOLLOW_FORKS: AtomicBool = AtomicBool::new(false);
 
+/// This process is looked at: it is no child that shares our memory until it executes something, nor one that is not followed. Asks the
+/// kernel, and touches nothing.
+pub(crate) fn is_ours() -> bool {
+    PROCESS.load(Acquire) == os::process_id()
+}
+
 /// The process ends: write the dump that was asked for.
 pub(crate) fn end() {
-    if PROCESS.load(Acquire) != os::process_id() {
-        return;
+    if is_ours() {
+        observer::stop();
+        write_last();
     }
-    let mut path = Path::EMPTY;
-    // SAFETY: complete before PROCESS was set.
-    let complete = expand(unsafe { &*DESTINATION.0.get() }.as_bytes(), &mut path);
-    if !complete || !dump::write(&path) {
-        os::complain_about(b"cannot write the profile ", path.as_bytes());
+}
+
+/// The process ends here and now, in the middle of whatever it does: no exit handlers, no destructors, and maybe a signal handler. The
+/// dump is written if nothing stands in the way; else the last snapshot has to do.
+pub(crate) fn end_at_once() {
+    if !is_busy_here() {
+        observer::stop_soon();
+        write_last();
     }
+}
+
+fn write_last() {
+    files::write(Named::Exit, 0);
+    files::tell_failures();
+}
+
+/// A signal handler has interrupted this thread in here.
+fn is_busy_here() -> bool {
+    files::is_busy_here()
 }
 
 /// A module was unloaded: what is known about code at its addresses is no longer true.
@@ -47,15 +59,15 @@ pub(crate) fn start() {
     if let Some(own) = own_code() {
         sampler::set_own_code(own);
     }
-    if !sampler::start(&settings.profile) {
+    if settings.profiles && !sampler::start(&settings.profile) {
         os::complain(b"no memory for the profiler; the program goes on without");
         return;
     }
-    if !settings.dump.as_bytes().is_empty() {
-        // SAFETY: READ lets one thread through, and PROCESS is still 0.
-        unsafe { *DESTINATION.0.get() = settings.dump };
-        FOLLOW_FORKS.store(settings.follow == Follow::All, Relaxed);
-        PROCESS.store(os::process_id(), Release);
+    FOLLOW_FORKS.store(settings.follow == Follow::All, Relaxed);
+    PROCESS.store(os::process_id(), Release);
+    let takes = triggers::start(settings.triggers);
+    if takes.anything {
+        observer::start(takes.thread);
     }
 }
 
@@ -63,10 +75,13 @@ pub(crate) fn start() {
 pub(crate) fn forked() {
     dump::repair();
     sampler::forked();
+    files::forked();
     if PROCESS.load(Relaxed) == 0 {
         return;
     }
-    if FOLLOW_FORKS.load(Relaxed) {
+    let follows = FOLLOW_FORKS.load(Relaxed);
+    observer::forked(follows);
+    if follows {
         PROCESS.store(os::process_id(), Release);
     } else {
         sampler::stop_in_child();
@@ -78,47 +93,4 @@ fn own_code() -> Option<core::ops::Range<usize>> {
     let own = modules::range_around(own_code as *const () as usize)?;
     let program = os::program_entry();
     (!own.contains(&program)).then_some(own)
-}
-
-/// Replace `%p` by the process id and `%%` by `%`.
-fn expand(pattern: &[u8], path: &mut Path) -> bool {
-    let mut rest = pattern;
-    while let Some(percent) = rest.iter().position(|&b| b == b'%') {
-        let mut digits = [0u8; 10];
-        let (with, length) = match rest.get(percent + 1) {
-            Some(b'p') => (decimal(os::process_id(), &mut digits), 2),
-            Some(b'%') => (b"%".as_slice(), 2),
-            _ => (b"%".as_slice(), 1),
-        };
-        if !path.push(&rest[..percent]) || !path.push(with) {
-            return false;
-        }
-        rest = &rest[percent + length..];
-    }
-    path.push(rest)
-}
-
-fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
-    let mut first = digits.len();
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return &digits[first..];
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns() {
-        let mut path = Path::EMPTY;
-        assert!(expand(b"/a/%p/100%%/%x%", &mut path));
-        let expected = std::format!("/a/{}/100%/%x%", std::process::id());
-        assert_eq!(core::str::from_utf8(path.as_bytes()).unwrap(), expected);
-    }
 }

@@ -4,14 +4,21 @@
 //! make a site, counted there → at the end of the process, or when asked, [`dump`] writes all sites with the modules
 //! ([`modules`]) that their addresses lie in.
 //!
+//! What is done while the program runs (dumps that something [triggers], snapshots) is done by a thread of ours or in passing:
+//! [`observer`].
+//!
 //! Nothing here allocates from the heap, takes a foreign lock while sampling, or is needed for allocation.
 
 mod dump;
+mod files;
 pub(crate) mod life;
 mod modules;
+pub(crate) mod observer;
 mod output;
 #[allow(dead_code, reason = "what dumps and the C interface read")]
 pub(crate) mod sampler;
 mod settings;
+mod triggers;
 mod unwind;
+mod values;
 pub(crate) mod watch;

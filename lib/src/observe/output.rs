@@ -38,6 +38,11 @@ impl Path {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 
+    /// Remove the file that it names.
+    pub(crate) fn remove(&self) {
+        os::remove(self.as_c_str());
+    }
+
     /// The folder that the path names a file in.
     fn folder(&self) -> Option<Path> {
         let slash = self.as_bytes().iter().rposition(|&b| b == b'/')?;

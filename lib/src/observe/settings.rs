@@ -1,16 +1,21 @@
-//! What the environment asks for. Ignored in programs that run with more rights than their user.
+//! What the environment asks for; `docs/environment.md` lists it. Ignored in programs that run with more rights than their user.
+//!
+//! What is written wrongly is told once, and the default is used.
 
 use super::output::Path;
 use super::sampler::{MOST_FRAMES, Options};
+use super::triggers::Triggers;
+use super::values;
 use crate::options::{self, Name};
 use crate::os;
+use core::cell::UnsafeCell;
 
 /// Sampling rate when it is set to none, in bytes.
 const RATE: u64 = 512 * 1024;
 /// Memory for sites when no limit is given, in bytes of address space.
 const MEMORY: u64 = 64 << 20;
 
-/// Which of the processes that a program makes are profiled and write a dump.
+/// Which of the processes that a program makes are looked at and write files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Follow {
     /// The first one only.
@@ -23,26 +28,53 @@ pub(crate) enum Follow {
 
 /// What to do in this process.
 pub(crate) struct Settings {
+    /// Sample from the start, or when the control channel says so.
+    pub(crate) profiles: bool,
     pub(crate) profile: Options,
     pub(crate) follow: Follow,
-    /// Where to write a dump at exit, with `%p` still in it; empty = nowhere.
-    pub(crate) dump: Path,
+    pub(crate) triggers: Triggers,
 }
 
-/// Read the environment. `None`: this process is not to be profiled.
+/// The files that the environment gives names to. The names are patterns (`%p` and so on) and absolute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Named {
+    /// The dump at exit, also written as a snapshot.
+    Exit,
+    /// Dumps that something triggers, numbered.
+    Dump,
+    /// Those of peaks, numbered by themselves.
+    Peak,
+    /// The folder of a recording.
+    Recording,
+}
+const NAMED: usize = 4;
+
+/// Written once, by [`read`], before anybody is told that there is something to read.
+struct Names([UnsafeCell<Path>; NAMED]);
+// SAFETY: one writer, before there are readers.
+unsafe impl Sync for Names {}
+
+static NAMES: Names = Names([const { UnsafeCell::new(Path::EMPTY) }; NAMED]);
+
+/// The pattern for a file's name; empty: it is not wanted. After [`read`].
+pub(crate) fn pattern(file: Named) -> &'static [u8] {
+    // SAFETY: see `Names`.
+    unsafe { (*NAMES.0[file as usize].get()).as_bytes() }
+}
+
+/// Read the environment, once in a process. `None`: this process is not to be looked at.
 pub(crate) fn read() -> Option<Settings> {
-    if os::is_privileged() || options::get(Name::Prof) == 0 {
+    if os::is_privileged() {
         return None;
     }
-    let mut dump = Path::EMPTY;
-    if let Some(path) = os::variable(b"MIMALLOC_PROF_DUMP_AT_EXIT")
-        && !dump.push(path)
-    {
-        os::complain(b"MIMALLOC_PROF_DUMP_AT_EXIT is too long; there will be no dump");
+    let profiles = options::get(Name::Prof) != 0;
+    if !profiles {
+        return None;
     }
-    let follow = follow(&dump);
+    read_names();
+    let follow = follow();
     if follow == Follow::None
-        && let Some(parent) = os::variable(b"MIMALLOC_PROF_PARENT").and_then(number)
+        && let Some(parent) = os::variable(b"MIMALLOC_PROF_PARENT").and_then(values::whole)
         && parent != os::parent_id() as u64
     {
         return None;
@@ -54,11 +86,11 @@ pub(crate) fn read() -> Option<Settings> {
         depth: options::get_positive(Name::ProfBtMax).unwrap_or(MOST_FRAMES as u64) as usize,
         memory: options::get_positive(Name::ProfMaxBytes).unwrap_or(MEMORY) as usize,
     };
-    Some(Settings { profile, follow, dump })
+    Some(Settings { profiles, profile, follow, triggers: read_triggers() })
 }
 
-/// Without a word from the user: forked children too, unless they would write over their parent's dump.
-fn follow(dump: &Path) -> Follow {
+/// Without a word from the user: forked children too, unless they would write over their parent's files.
+fn follow() -> Follow {
     match os::variable(b"MIMALLOC_PROF_FOLLOW") {
         Some(b"none") => Follow::None,
         Some(b"exec") => Follow::Exec,
@@ -67,13 +99,141 @@ fn follow(dump: &Path) -> Follow {
             if other.is_some() {
                 os::complain(b"MIMALLOC_PROF_FOLLOW is none of none, exec, all; the default is used");
             }
-            let distinct = dump.as_bytes().windows(2).any(|two| two == b"%p");
+            let is_distinct = |name: &[u8]| name.is_empty() || name.windows(2).any(|two| two == b"%p");
+            let distinct = [Named::Exit, Named::Dump, Named::Peak].into_iter().all(|file| is_distinct(pattern(file)));
             if distinct { Follow::All } else { Follow::Exec }
         }
     }
 }
 
-/// A process id.
-fn number(value: &[u8]) -> Option<u64> {
-    core::str::from_utf8(value).ok()?.parse().ok()
+fn read_triggers() -> Triggers {
+    let triggers = Triggers {
+        signal: value(b"MIMALLOC_PROF_DUMP_SIGNAL", "a signal that a program can handle", values::signal),
+        interval: value(b"MIMALLOC_PROF_DUMP_INTERVAL", "a time such as 30s", values::duration),
+        every: value(b"MIMALLOC_PROF_DUMP_EVERY", "a size such as 256MiB", values::size),
+        peaks: value(b"MIMALLOC_PROF_DUMP_PEAKS", "a number of files", values::whole),
+        snapshot: value(b"MIMALLOC_PROF_SNAPSHOT", "a time such as 10s", values::duration),
+    };
+    let Triggers { signal, interval, every, peaks, .. } = triggers;
+    let numbered = signal.is_some() || [interval, every].iter().any(|value| value.is_some_and(|value| value > 0));
+    if (numbered && pattern(Named::Dump).is_empty()) || (peaks > Some(0) && pattern(Named::Peak).is_empty()) {
+        os::complain(b"MIMALLOC_PROF_DUMP does not say where to write dumps; there will be none");
+    }
+    triggers
+}
+
+/// What a variable says, if it is set.
+pub(crate) fn value<T>(name: &[u8], expected: &str, parse: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+    let text = os::variable(name)?;
+    let value = parse(text);
+    if value.is_none() {
+        os::complain_parts(&[name, b" is not ", expected.as_bytes(), b"; the default is used: ", text]);
+    }
+    value
+}
+
+fn read_names() {
+    let recording = read_name(Named::Recording, b"MIMALLOC_PROF_RECORDING");
+    if !read_name(Named::Exit, b"MIMALLOC_PROF_DUMP_AT_EXIT") && recording {
+        in_recording(Named::Exit, b"heap.prof");
+    }
+    if !read_name(Named::Dump, b"MIMALLOC_PROF_DUMP") {
+        if recording {
+            in_recording(Named::Dump, b"heap.%n.pb.gz");
+        } else {
+            beside(Named::Exit, b".%n", Named::Dump);
+        }
+    }
+    if recording {
+        in_recording(Named::Peak, b"peak.%n.pb.gz");
+    } else {
+        // Of a name that has the number somewhere, the peak's differ by a word.
+        let from = if pattern(Named::Exit).is_empty() { Named::Dump } else { Named::Exit };
+        let numbered = pattern(from).windows(2).any(|two| two == b"%n");
+        beside(from, if numbered { b".peak" } else { b".peak.%n" }, Named::Peak);
+    }
+}
+
+/// The name of a file, made absolute: the program may change its folder. False: it is not wanted.
+fn read_name(file: Named, variable: &[u8]) -> bool {
+    let Some(given) = os::variable(variable).filter(|name| !name.is_empty()) else { return false };
+    set(file, |path| {
+        let mut fits = true;
+        if given[0] != b'/' {
+            let mut buffer = [0; super::output::PATH];
+            // Where there is none that has a name, the file is to be looked for where the program then is.
+            if let Some(folder) = os::folder_at_start(&mut buffer) {
+                for part in folder.split_inclusive(|&byte| byte == b'%') {
+                    fits = fits && path.push(part) && (!part.ends_with(b"%") || path.push(b"%"));
+                }
+                fits = fits && (folder.ends_with(b"/") || path.push(b"/"));
+            }
+        }
+        fits && path.push(given)
+    })
+    .then_some(())
+    .or_else(|| {
+        os::complain_about(variable, b" is too long; there will be no such file");
+        None
+    })
+    .is_some()
+}
+
+fn in_recording(file: Named, name: &[u8]) {
+    let folder = pattern(Named::Recording);
+    set(file, |path| path.push(folder) && path.push(b"/%p/") && path.push(name));
+}
+
+/// Named as another one, with something before what tells the kind of file.
+fn beside(of: Named, with: &[u8], file: Named) {
+    let name = pattern(of);
+    if name.is_empty() {
+        return;
+    }
+    let (stem, kind) = name.split_at(name.len() - extension(name).len());
+    set(file, |path| path.push(stem) && path.push(with) && path.push(kind));
+}
+
+/// What tells the kind of file at the end of its name, with the point; empty if nothing does.
+fn extension(name: &[u8]) -> &[u8] {
+    let start = name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let last = &name[start..];
+    let of_proto = last.ends_with(b".pb.gz").then(|| last.len() - b".pb.gz".len());
+    // A name that begins with a point has no kind.
+    match of_proto.or_else(|| last.iter().rposition(|&byte| byte == b'.')) {
+        Some(point) if point > 0 && !last[point..].contains(&b'%') => &last[point..],
+        _ => b"",
+    }
+}
+
+/// False: it does not fit, and there is none.
+fn set(file: Named, fill: impl FnOnce(&mut Path) -> bool) -> bool {
+    // SAFETY: see `Names`: nobody reads yet.
+    let path = unsafe { &mut *NAMES.0[file as usize].get() };
+    *path = Path::EMPTY;
+    let fits = fill(path);
+    if !fits {
+        *path = Path::EMPTY;
+    }
+    fits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_files() {
+        for (name, kind) in [
+            ("/a/heap.prof", ".prof"),
+            ("/a.b/heap", ""),
+            ("/a/heap.pb.gz", ".pb.gz"),
+            ("/a/.hidden", ""),
+            ("/a/heap.%p", ""),
+            ("/a/heap.%p.prof", ".prof"),
+            ("/a/.pb.gz", ""),
+        ] {
+            assert_eq!(core::str::from_utf8(extension(name.as_bytes())).unwrap(), kind, "{name}");
+        }
+    }
 }

@@ -17,6 +17,7 @@ mod users;
 #[allow(unused_imports, reason = "what other instruments use")]
 pub(crate) use self::{lifetimes::LIFETIMES, run::Hold, run::hold, scale::scale};
 
+use super::observer;
 use super::unwind::{self, StackBounds};
 use crate::heap::events::Ended;
 use crate::heap::sampled::Record;
@@ -150,7 +151,8 @@ pub(crate) unsafe fn sampled(heap: *mut Heap, block_size: usize, requested: usiz
     active.store(0, Release);
     match number {
         Some(number) => {
-            run.site(number).allocated(requested as u64);
+            let weight = run.site(number).allocated(requested as u64);
+            observer::sampled(held.live_bytes(), weight);
             number
         }
         None => {
@@ -177,6 +179,7 @@ pub(crate) fn released(record: &Record, how: Ended) {
     let Some(held) = hold().filter(|held| held.run().is_of(record.epoch)) else { return };
     let lifetime = lifetimes::nanoseconds(record.birth, lifetimes::now());
     held.run().site(record.site).ended(record.requested as u64, how, lifetimes::bucket(lifetime));
+    observer::released();
 }
 
 /// A sampled block has another requested size.

@@ -105,14 +105,15 @@ impl Site {
         }
     }
 
-    /// Count a sampled block.
-    pub(super) fn allocated(&self, requested: u64) {
+    /// Count a sampled block. Returns how many bytes it stands for.
+    pub(super) fn allocated(&self, requested: u64) -> u64 {
         self.at_peak.keep(self.run.peak.generation(), &self.live, &self.live_requested);
         self.live.fetch_add(1, Relaxed);
         self.live_requested.fetch_add(requested, Relaxed);
         self.allocated.fetch_add(1, Relaxed);
         self.allocated_requested.fetch_add(requested, Relaxed);
         self.run.peak.allocated(self.weight);
+        self.weight
     }
 
     /// A sampled block has come to its end; its life is counted in this number of the histogram.

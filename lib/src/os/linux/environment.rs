@@ -1,6 +1,7 @@
 //! Environment variables, read without `getenv` (which programs replace, and whose replacement may allocate).
 
 use super::libc;
+use super::syscall::syscall;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
@@ -53,6 +54,16 @@ pub(crate) fn variable(name: &[u8]) -> Option<&'static [u8]> {
     None
 }
 
+/// The present folder, as an absolute path, in a buffer; `None` when it cannot be told: it was removed, or lies outside of this root.
+pub(crate) fn folder_at_start(buffer: &mut [u8]) -> Option<&[u8]> {
+    const GETCWD: usize = 79;
+    // SAFETY: the kernel writes at most the buffer's length.
+    let length = unsafe { syscall(GETCWD, [buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0, 0]) };
+    // With the zero at its end.
+    let folder = buffer.get(..usize::try_from(length).ok()?.checked_sub(1)?)?;
+    (folder.first() == Some(&b'/')).then_some(folder)
+}
+
 /// Whether the value of a switch means on, as mimalloc reads its switches.
 pub(crate) fn is_true(value: &[u8]) -> bool {
     [b"1".as_slice(), b"true", b"yes", b"on"].iter().any(|word| value.eq_ignore_ascii_case(word))
@@ -66,6 +77,15 @@ mod tests {
     fn switches() {
         assert!(is_true(b"1") && is_true(b"On") && is_true(b"TRUE"));
         assert!(!is_true(b"0") && !is_true(b"") && !is_true(b"2"));
+    }
+
+    #[test]
+    fn present_folder() {
+        use std::os::unix::ffi::OsStrExt;
+        let mut buffer = [0; 4096];
+        let folder = folder_at_start(&mut buffer).unwrap();
+        assert_eq!(folder, std::env::current_dir().unwrap().as_os_str().as_bytes());
+        assert!(folder_at_start(&mut [0; 1]).is_none());
     }
 
     #[test]

@@ -5,16 +5,18 @@ mod clock;
 mod discard;
 mod environment;
 mod file;
+mod handler;
 pub(crate) mod libc;
 mod memory;
 mod pressure;
 mod process;
+mod stack;
 mod syscall;
 #[macro_use]
 mod thread;
 mod worker;
 
-pub(crate) use {clock::*, discard::*, pressure::*, worker::*};
+pub(crate) use {clock::*, discard::*, handler::*, pressure::*, stack::*, worker::*};
 
 pub(crate) use environment::*;
 pub(crate) use file::*;

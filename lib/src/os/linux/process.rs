@@ -86,6 +86,15 @@ fn field(text: &[u8], number: usize) -> Option<u64> {
     core::str::from_utf8(fields.nth(number)?).ok()?.parse().ok()
 }
 
+/// End the process with all its threads.
+pub(crate) fn exit_process(status: i32) -> ! {
+    const EXIT_GROUP: usize = 231;
+    loop {
+        // SAFETY: does not return.
+        unsafe { syscall(EXIT_GROUP, [status as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
 /// Write to standard error; errors have nowhere to go.
 pub(crate) fn write_error(mut bytes: &[u8]) {
     const EINTR: isize = -4;

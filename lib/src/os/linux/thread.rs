@@ -231,9 +231,14 @@ pub(crate) fn complain(message: &[u8]) {
 
 /// [`complain`] with the line in two parts.
 pub(crate) fn complain_about(message: &[u8], detail: &[u8]) {
+    complain_parts(&[message, detail]);
+}
+
+/// [`complain`] with the line in parts. What is more than fits is left out.
+pub(crate) fn complain_parts(parts: &[&[u8]]) {
     let mut line = [0u8; 512];
     let mut length = 0;
-    for part in [b"mimalloc-pprof: ".as_slice(), message, detail, b"\n"] {
+    for part in [b"mimalloc-pprof: ".as_slice()].iter().chain(parts).chain(&[b"\n".as_slice()]) {
         let room = line.len() - length;
         let part = &part[..part.len().min(room)];
         line[length..length + part.len()].copy_from_slice(part);

@@ -1,8 +1,9 @@
 //! Threads of our own: start, wait, end.
 
 use super::super::PAGE;
+use super::handler::set_mask;
 use super::libc::{self, EINVAL};
-use super::syscall::{CLOSE_RANGE, FUTEX, PRCTL, RT_SIGPROCMASK, syscall};
+use super::syscall::{CLOSE_RANGE, FUTEX, PRCTL, syscall};
 use super::{map, unmap};
 use core::ffi::CStr;
 use core::ptr::{null, null_mut};
@@ -16,7 +17,7 @@ const LONGEST_NAME: usize = 16;
 
 /// Bit `n - 1` is signal `n`. No signal of the program is handled on a thread that it does not know of. Open are those that a thread
 /// gets for what it does itself, and those by which the C library reaches every thread (`setuid` waits for all to answer).
-const BLOCKED: u64 = !open_signals();
+pub(super) const BLOCKED: u64 = !open_signals();
 
 const fn open_signals() -> u64 {
     const ILL: u64 = 4;
@@ -155,17 +156,9 @@ unsafe extern "C" fn begin(page: *mut u8) -> *mut u8 {
     (start.run)(null_mut())
 }
 
-/// Block these signals and no others; those that were blocked before. By the system call: the C library keeps its own signals out.
-fn set_mask(mask: u64) -> u64 {
-    const SETMASK: usize = 2;
-    let mut before = 0u64;
-    // SAFETY: the kernel reads one word and writes the other.
-    unsafe { syscall(RT_SIGPROCMASK, [SETMASK, &raw const mask as usize, &raw mut before as usize, 8, 0, 0]) };
-    before
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::syscall::RT_SIGPROCMASK;
     use super::*;
     use crate::os;
     use core::sync::atomic::{AtomicU64, Ordering::*};
