@@ -32,7 +32,7 @@ pub(crate) fn write_next() -> Option<u32> {
     write(Named::Dump, number).then_some(number)
 }
 
-/// Remove a file that [`write`] has written.
+/// Remove a file that [`write()`] has written.
 pub(crate) fn remove(file: Named, number: u32) {
     os::on_large_stack(|| {
         let mut path = Path::EMPTY;
