@@ -82,7 +82,8 @@ pub(crate) struct InputArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct SelectionArgs {
-    /// What was allocated and is still there, what was allocated in all, or what was freed again
+    /// What was allocated and is still there, what was allocated in all, what was freed again, or what was there when
+    /// the process held most
     #[arg(long, value_enum, value_name = "METRIC", default_value = "live", env = "MPP_METRIC", hide_env_values = true)]
     pub(crate) metric: MetricChoice,
     /// What to count and sort by
@@ -123,6 +124,8 @@ pub(crate) enum MetricChoice {
     Alloc,
     /// Allocated and freed again
     Freed,
+    /// What was live when the process held most
+    Peak,
 }
 
 /// See [`SelectionArgs::unit`].

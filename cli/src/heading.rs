@@ -15,6 +15,7 @@ pub(crate) fn metric_word(metric: Metric) -> &'static str {
         Metric::Live => "live",
         Metric::Allocated => "allocated",
         Metric::Freed => "freed",
+        Metric::Peak => "at the peak",
     }
 }
 
@@ -40,7 +41,7 @@ fn counted(profile: &Profile, metric: Metric) -> Option<String> {
     let (bytes_key, blocks_key) = match metric {
         Metric::Live => ("exact_live_bytes", "exact_live_blocks"),
         Metric::Allocated => ("exact_allocated_bytes", "exact_allocated_blocks"),
-        Metric::Freed => return None,
+        Metric::Freed | Metric::Peak => return None,
     };
     let number = |key| profile.comment(key)?.parse::<u64>().ok();
     Some(format!("counted {} in {} blocks", bytes(number(bytes_key)?), count(number(blocks_key)?)))

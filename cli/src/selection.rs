@@ -15,6 +15,7 @@ pub(crate) fn view(args: &SelectionArgs, group: Group) -> View {
             MetricChoice::Live => Metric::Live,
             MetricChoice::Alloc => Metric::Allocated,
             MetricChoice::Freed => Metric::Freed,
+            MetricChoice::Peak => Metric::Peak,
         },
         unit: match args.unit {
             UnitChoice::Bytes => Unit::Bytes,
@@ -35,10 +36,20 @@ pub(crate) fn view(args: &SelectionArgs, group: Group) -> View {
 /// # Errors
 /// A usage failure.
 pub(crate) fn check_metric(profile: &Profile, metric: Metric) -> Result<(), Failure> {
-    if metric == Metric::Live || profile.has_allocated() || profile.samples.is_empty() {
+    let (has, why) = match metric {
+        Metric::Live => return Ok(()),
+        Metric::Allocated | Metric::Freed => (
+            profile.has_allocated(),
+            "this profile has live memory only: the recorder did not keep what was freed. Leave out --metric",
+        ),
+        Metric::Peak => (
+            profile.has_peak(),
+            "this profile does not tell what was live at the peak: the recorder did not keep it. Leave out --metric",
+        ),
+    };
+    if has || profile.samples.is_empty() {
         return Ok(());
     }
-    let why = "this profile has live memory only: the recorder did not keep what was freed. Leave out --metric";
     Err(Failure::new(Code::Usage, why))
 }
 

@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| match read(data, "input") {
 });
 
 fn check(profile: &Profile) {
-    for metric in [Metric::Live, Metric::Allocated, Metric::Freed] {
+    for metric in [Metric::Live, Metric::Allocated, Metric::Freed, Metric::Peak] {
         for runtime in [RuntimeFrames::Collapse, RuntimeFrames::Hide] {
             let view = View { metric, runtime, ..View::default() };
             let total = Table::build(profile, &view).total.bytes;

@@ -7,6 +7,8 @@ use crate::text::excerpt;
 pub(super) enum Detected {
     /// One of the text formats, after so many bytes and line ends of something else.
     HeapText { junk_bytes: usize, junk_lines: u64 },
+    /// DHAT's JSON.
+    Dhat,
     /// Something that is recognised but not read.
     Unsupported { what: &'static str, advice: &'static str },
     /// Nothing that is recognised; why, escaped.
@@ -152,7 +154,7 @@ fn json(head: &[u8]) -> Option<Detected> {
     let text = head.trim_ascii_start();
     let has = |key: &str| text.windows(key.len()).any(|window| window == key.as_bytes());
     let what = match text.first()? {
-        b'{' if has("\"dhatFileVersion\"") => "a DHAT recording",
+        b'{' if has("\"dhatFileVersion\"") => return Some(Detected::Dhat),
         b'{' if has("speedscope") => "a speedscope profile",
         b'{' | b'[' => "JSON",
         _ => return None,
@@ -194,7 +196,7 @@ mod tests {
     fn other_contents_are_named() {
         assert!(what(b"\x1f\x8b\x08").contains("gzip"));
         assert!(what(b"\x7fELF").contains("ELF"));
-        assert!(what(b" {\"dhatFileVersion\":2").contains("DHAT"));
+        assert_eq!(detect(b" {\"dhatFileVersion\":2"), Detected::Dhat);
         assert!(what(b"[1]").contains("JSON"));
         assert!(what(b"heap profile:     85: 178257920 [    85: 178257920] @ growthz\n").contains("growth"));
         assert!(what(b"main;a b;c 12\nx").contains("folded"));

@@ -65,6 +65,14 @@ impl<'n, R: Read> Lines<'n, R> {
         self.number += lines;
     }
 
+    /// All that has not been handed out yet, whatever its lines. It ends with an error where the input is larger than it may be.
+    pub(super) fn into_rest(mut self) -> impl Read {
+        self.buffer.truncate(self.end);
+        let first = std::io::Cursor::new(self.buffer.split_off(self.start));
+        let room = self.limits.input_bytes.saturating_sub(self.read);
+        first.chain(Bounded { input: self.input, room })
+    }
+
     /// The next line, or `None` at the end. An input that ends in a line feed has no empty line after it.
     pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         self.number += 1;
@@ -141,6 +149,20 @@ impl<'n, R: Read> Lines<'n, R> {
             return Err(ReadError::TooLarge { name: self.name.to_owned(), position, message });
         }
         Ok(())
+    }
+}
+
+/// An input that may have so many bytes more.
+struct Bounded<R> {
+    input: R,
+    room: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.room = self.room.checked_sub(count as u64).ok_or(ErrorKind::FileTooLarge)?;
+        Ok(count)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Readers and writers, one folder per format. The format of an input is found out from its content, never its name.
 
 mod detect;
+mod dhat;
 pub mod heap_text;
 mod lines;
 mod maps;
@@ -71,6 +72,7 @@ pub fn read_with(input: impl Read, name: &str, limits: &Limits) -> Result<Profil
     let mut lines = Lines::new(input, name, limits);
     match detect::detect(lines.peek()?) {
         Detected::HeapText { junk_bytes, junk_lines } => heap_text::read(lines, junk_bytes, junk_lines, limits),
+        Detected::Dhat => dhat::read(lines, name, limits),
         Detected::Unsupported { what, advice } => Err(ReadError::Unsupported { name: name.into(), what, advice }),
         Detected::Unrecognised(message) => Err(ReadError::Unrecognised { name: name.into(), message }),
     }

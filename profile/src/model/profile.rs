@@ -25,6 +25,10 @@ pub enum Format {
     HeapzV2,
     /// Go's text, `@ heap/2R`.
     GoHeapText,
+    /// DHAT's JSON as our own library writes it.
+    Dhat,
+    /// DHAT's JSON of another writer: Valgrind, dhat-rs.
+    DhatForeign,
 }
 
 impl fmt::Display for Format {
@@ -36,6 +40,8 @@ impl fmt::Display for Format {
             Self::GperftoolsHeap => "gperftools heap profile text",
             Self::HeapzV2 => "heapz_v2 text",
             Self::GoHeapText => "Go heap profile text",
+            Self::Dhat => "mimalloc-pprof DHAT recording",
+            Self::DhatForeign => "DHAT recording",
         })
     }
 }
@@ -149,6 +155,11 @@ impl Profile {
     /// Whether the recorder kept what was allocated and freed again; without it [`Metric::Allocated`] is all zero.
     pub fn has_allocated(&self) -> bool {
         self.samples.iter().any(|sample| !sample.allocated.is_zero())
+    }
+
+    /// Whether the recorder kept what was live when the process held most; without it [`Metric::Peak`] is all zero.
+    pub fn has_peak(&self) -> bool {
+        self.samples.iter().any(|sample| !sample.peak.is_zero())
     }
 
     /// Whether any block may have gone unrecorded, so that sums are estimates.

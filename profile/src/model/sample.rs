@@ -44,6 +44,8 @@ pub enum Metric {
     Allocated,
     /// Blocks allocated since recording began and freed again: allocated less live.
     Freed,
+    /// Blocks that were live when the process held most.
+    Peak,
 }
 
 /// What is counted.
@@ -68,6 +70,9 @@ pub struct Sample {
     /// Sampled blocks that were ever allocated, as in the file, not scaled. All zero when the recorder did not keep
     /// this ([`Profile::has_allocated`](crate::Profile::has_allocated)).
     pub allocated: Amount,
+    /// Sampled blocks that were live when the process held most, as in the file, not scaled. All zero when the recorder did
+    /// not keep this ([`Profile::has_peak`](crate::Profile::has_peak)).
+    pub peak: Amount,
 }
 
 impl Sample {
@@ -77,6 +82,7 @@ impl Sample {
             Metric::Live => self.live,
             Metric::Allocated => self.allocated,
             Metric::Freed => self.allocated.saturating_sub(self.live),
+            Metric::Peak => self.peak,
         }
     }
 
