@@ -7,7 +7,7 @@ use crate::heap::release::{release, usable_size};
 use crate::heap::tests::{Random, alone};
 use crate::heap::watch::{self, Watcher};
 use crate::heap::{notes, statistics, zone};
-use crate::observe::profiler;
+use crate::observe::sampler;
 use std::collections::HashMap;
 use std::string::String;
 use std::sync::Mutex;
@@ -187,11 +187,11 @@ fn every_call_is_told_once() {
     let _alone = alone();
     for sampled in [false, true] {
         if sampled {
-            assert!(profiler::start(&profiler::Options { rate: 2000, seed: 7, depth: 4, memory: 1 << 20 }));
+            assert!(sampler::start(&sampler::Options { rate: 2000, seed: 7, depth: 4, memory: 1 << 20 }));
         }
         let mut done = Done::default();
         let heard = listen(|| done = storm(4, 4000));
-        profiler::stop();
+        sampler::stop();
         agree(&heard, &done);
         let heard = listen(|| free_all(&done));
         assert_eq!((heard.freed, heard.unknown, heard.allocated), (done.live.len(), done.live.len(), 0));
@@ -231,7 +231,7 @@ fn the_end_of_a_zone_frees_its_blocks() {
     let _alone = alone();
     for sampled in [false, true] {
         if sampled {
-            assert!(profiler::start(&profiler::Options { rate: 500, seed: 7, depth: 4, memory: 1 << 20 }));
+            assert!(sampler::start(&sampler::Options { rate: 500, seed: 7, depth: 4, memory: 1 << 20 }));
         }
         let (mut left, mut given_back) = (0, 0);
         let heard = listen(|| {
@@ -253,7 +253,7 @@ fn the_end_of_a_zone_frees_its_blocks() {
             // SAFETY: nobody uses the zone any more.
             unsafe { zone::destroy(zone) };
         });
-        profiler::stop();
+        sampler::stop();
         assert_eq!((heard.allocated, heard.freed, heard.unknown), (4000, left + given_back, 0));
         assert!(heard.live.is_empty());
     }
