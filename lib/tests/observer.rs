@@ -125,6 +125,22 @@ fn forked_children() {
     names(&folder).iter().for_each(|name| drop(check(&folder.join(name))));
 }
 
+/// What a child has from its parent is told apart.
+#[test]
+fn inherited_blocks() {
+    let folder = folder("inherits");
+    let pattern = format!("DUMP_AT_EXIT={}/%p", text(&folder));
+    let children = succeed(&mut profiled(&["inherits"], &[&pattern]));
+    let inherited = |name: &str| -> Option<u64> {
+        let text = check(&folder.join(name));
+        text.lines().find_map(|line| line.strip_prefix("# inherited_samples = ")?.parse().ok())
+    };
+    let of_children: Vec<u64> = children.lines().map(|child| inherited(child).unwrap()).collect();
+    assert!(of_children[0] >= 30 && of_children[0] - of_children[1] == 10, "{of_children:?}");
+    let parent = names(&folder).into_iter().find(|name| !children.lines().any(|child| child == name)).unwrap();
+    assert_eq!(inherited(&parent), None);
+}
+
 /// At most ten seconds.
 #[track_caller]
 fn wait_for(mut what: impl FnMut() -> bool) {

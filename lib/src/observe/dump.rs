@@ -114,7 +114,6 @@ fn write_statistics(output: &mut Output<'_>, run: &Hold, total: Counts) {
         ("stacks_marked", 1),
         ("requested_live", total.live_requested),
         ("dropped_samples", run.dropped()),
-        ("failed_dumps", files::failed()),
         ("exact_live_blocks", exact.allocated_blocks.saturating_sub(exact.freed_blocks)),
         ("exact_live_bytes", exact.allocated_bytes.saturating_sub(exact.freed_bytes)),
         ("exact_allocated_blocks", exact.allocated_blocks),
@@ -122,4 +121,7 @@ fn write_statistics(output: &mut Output<'_>, run: &Hold, total: Counts) {
     ] {
         let _ = writeln!(output, "# {key} = {value}");
     }
+    files::facts(|key, value| {
+        let _ = writeln!(output, "# {key} = {value}");
+    });
 }

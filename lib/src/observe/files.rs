@@ -2,9 +2,9 @@
 //!
 //! Whoever has a dump written, by whatever trigger, comes through here: one at a time, on a stack that is large enough.
 
-use super::dump;
 use super::output::Path;
-use super::settings::{Named, pattern};
+use super::settings::{self, Named, is_named, with_pattern};
+use super::{dump, inherited};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
@@ -19,13 +19,12 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Write a file of this kind, if it is wanted at all. `number`: what `%n` is. False: it could not be written, which is counted.
 pub(crate) fn write(file: Named, number: u32) -> bool {
-    let pattern = pattern(file);
-    pattern.is_empty() || WRITING.held_by_me() || os::on_large_stack(|| write_here(pattern, number))
+    !is_named(file) || WRITING.held_by_me() || os::on_large_stack(|| write_here(file, number))
 }
 
 /// Write the next numbered dump. Its number; `None`: it could not be written, or there is no name for it.
 pub(crate) fn write_next() -> Option<u32> {
-    if pattern(Named::Dump).is_empty() {
+    if !is_named(Named::Dump) {
         return None;
     }
     let number = NUMBER.fetch_add(1, Relaxed) + 1;
@@ -35,18 +34,16 @@ pub(crate) fn write_next() -> Option<u32> {
 /// Remove a file that [`write()`] has written.
 pub(crate) fn remove(file: Named, number: u32) {
     os::on_large_stack(|| {
-        let mut path = Path::EMPTY;
-        if expand(pattern(file), number, &mut path) {
+        if let Some(path) = path(file, number) {
             path.remove();
         }
     });
 }
 
 #[inline(never)]
-fn write_here(pattern: &[u8], number: u32) -> bool {
+fn write_here(file: Named, number: u32) -> bool {
     WRITING.lock();
-    let mut path = Path::EMPTY;
-    let written = expand(pattern, number, &mut path) && dump::write(&path);
+    let written = path(file, number).is_some_and(|path| dump::write(&path));
     WRITING.unlock();
     if !written {
         FAILED.fetch_add(1, Relaxed);
@@ -61,16 +58,18 @@ pub(crate) fn tell_failures() {
         return;
     }
     os::on_large_stack(|| {
-        let mut path = Path::EMPTY;
-        let file = if pattern(Named::Exit).is_empty() { Named::Dump } else { Named::Exit };
-        expand(pattern(file), NUMBER.load(Relaxed), &mut path);
+        let file = if is_named(Named::Exit) { Named::Exit } else { Named::Dump };
+        let path = path(file, NUMBER.load(Relaxed)).unwrap_or(Path::EMPTY);
         os::complain_about(b"cannot write the profile ", path.as_bytes());
     });
 }
 
-/// Files of this process that could not be written.
-pub(crate) fn failed() -> u64 {
-    FAILED.load(Relaxed)
+/// What every dump is to tell about this process and its files.
+pub(crate) fn facts(mut tell: impl FnMut(&str, u64)) {
+    tell("failed_dumps", FAILED.load(Relaxed));
+    if let Some(samples) = inherited::live() {
+        tell("inherited_samples", samples);
+    }
 }
 
 /// A signal handler has interrupted this thread while it writes.
@@ -83,10 +82,16 @@ pub(crate) fn forked() {
     if WRITING.held_by_vanished() {
         WRITING.reset();
     }
+    settings::forked();
     for count in [&FAILED, &UNTOLD] {
         count.store(0, Relaxed);
     }
     NUMBER.store(0, Relaxed);
+}
+
+fn path(file: Named, number: u32) -> Option<Path> {
+    let mut path = Path::EMPTY;
+    (with_pattern(file, |pattern| expand(pattern, number, &mut path)) == Some(true)).then_some(path)
 }
 
 /// Replace `%p` by the process id, `%n` by a number of four digits or more, and `%%` by `%`.

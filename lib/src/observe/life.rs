@@ -1,7 +1,7 @@
 //! Begin, fork and end of the process.
 
 use super::settings::{self, Follow, Named};
-use super::{dump, files, modules, observer, sampler, triggers, unwind};
+use super::{dump, files, inherited, modules, observer, sampler, triggers, unwind};
 use crate::{arena, os};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
@@ -76,6 +76,7 @@ pub(crate) fn forked() {
     dump::repair();
     sampler::forked();
     files::forked();
+    inherited::forked();
     if PROCESS.load(Relaxed) == 0 {
         return;
     }

@@ -11,6 +11,7 @@
 
 mod dump;
 mod files;
+mod inherited;
 pub(crate) mod life;
 mod modules;
 pub(crate) mod observer;

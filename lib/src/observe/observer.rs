@@ -3,7 +3,7 @@
 //!
 //! The thread sleeps until the next thing is due, or somebody [calls](call). It opens its files in a table of descriptors of its own.
 
-use super::{life, triggers};
+use super::{inherited, life, triggers};
 use crate::heap::{self, companion::Companion};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -64,14 +64,16 @@ pub(super) fn call() {
 /// In the thread that allocates, with no lock held and the block in hand.
 #[inline]
 pub(super) fn sampled(live: u64, weight: u64) {
+    inherited::allocated();
     if ON.load(Acquire) {
         changed(triggers::sampled(live, weight));
     }
 }
 
-/// A sampled block was freed.
+/// A sampled block has come to its end, which was born at this count of the processor.
 #[inline]
-pub(super) fn released() {
+pub(super) fn released(birth: u64) {
+    inherited::ended(birth);
     if ON.load(Acquire) && triggers::changed() {
         notice();
     }

@@ -7,8 +7,9 @@ use super::sampler::{MOST_FRAMES, Options};
 use super::triggers::Triggers;
 use super::values;
 use crate::options::{self, Name};
-use crate::os;
+use crate::os::{self, lock::Lock};
 use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering::*};
 
 /// Sampling rate when it is set to none, in bytes.
 const RATE: u64 = 512 * 1024;
@@ -49,17 +50,57 @@ pub(crate) enum Named {
 }
 const NAMED: usize = 4;
 
-/// Written once, by [`read`], before anybody is told that there is something to read.
+/// The patterns. Under `NAMING`.
 struct Names([UnsafeCell<Path>; NAMED]);
-// SAFETY: one writer, before there are readers.
+// SAFETY: see `Names`.
 unsafe impl Sync for Names {}
 
 static NAMES: Names = Names([const { UnsafeCell::new(Path::EMPTY) }; NAMED]);
+static NAMING: Lock = Lock::new();
+/// Those that are not empty.
+static IS_NAMED: [AtomicBool; NAMED] = [const { AtomicBool::new(false) }; NAMED];
 
-/// The pattern for a file's name; empty: it is not wanted. After [`read`].
-pub(crate) fn pattern(file: Named) -> &'static [u8] {
-    // SAFETY: see `Names`.
-    unsafe { (*NAMES.0[file as usize].get()).as_bytes() }
+/// Whether there is a name for this file.
+pub(crate) fn is_named(file: Named) -> bool {
+    IS_NAMED[file as usize].load(Relaxed)
+}
+
+/// Look at the pattern of a file's name; empty: it is not wanted. `look` names no other one. `None`: this is a signal handler that has
+/// interrupted this thread in here.
+pub(crate) fn with_pattern<R>(file: Named, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+    if NAMING.held_by_me() {
+        return None;
+    }
+    NAMING.lock();
+    // SAFETY: the lock is held.
+    let result = look(unsafe { (*NAMES.0[file as usize].get()).as_bytes() });
+    NAMING.unlock();
+    Some(result)
+}
+
+/// Give a file another name, a pattern, from now on. False: it is too long, and there is none.
+pub(crate) fn name(file: Named, fill: impl FnOnce(&mut Path) -> bool) -> bool {
+    if NAMING.held_by_me() {
+        return false;
+    }
+    NAMING.lock();
+    // SAFETY: the lock is held.
+    let path = unsafe { &mut *NAMES.0[file as usize].get() };
+    *path = Path::EMPTY;
+    let fits = fill(path);
+    if !fits {
+        *path = Path::EMPTY;
+    }
+    IS_NAMED[file as usize].store(!path.as_bytes().is_empty(), Relaxed);
+    NAMING.unlock();
+    fits
+}
+
+/// In a forked child with one thread.
+pub(super) fn forked() {
+    if NAMING.held_by_vanished() {
+        NAMING.reset();
+    }
 }
 
 /// Read the environment, once in a process. `None`: this process is not to be looked at.
@@ -99,8 +140,9 @@ fn follow() -> Follow {
             if other.is_some() {
                 os::complain(b"MIMALLOC_PROF_FOLLOW is none of none, exec, all; the default is used");
             }
-            let is_distinct = |name: &[u8]| name.is_empty() || name.windows(2).any(|two| two == b"%p");
-            let distinct = [Named::Exit, Named::Dump, Named::Peak].into_iter().all(|file| is_distinct(pattern(file)));
+            let is_distinct = |name: &[u8]| name.is_empty() || has(name, b"%p");
+            let files = [Named::Exit, Named::Dump, Named::Peak];
+            let distinct = files.into_iter().all(|file| with_pattern(file, is_distinct) == Some(true));
             if distinct { Follow::All } else { Follow::Exec }
         }
     }
@@ -116,7 +158,7 @@ fn read_triggers() -> Triggers {
     };
     let Triggers { signal, interval, every, peaks, .. } = triggers;
     let numbered = signal.is_some() || [interval, every].iter().any(|value| value.is_some_and(|value| value > 0));
-    if (numbered && pattern(Named::Dump).is_empty()) || (peaks > Some(0) && pattern(Named::Peak).is_empty()) {
+    if (numbered && !is_named(Named::Dump)) || (peaks > Some(0) && !is_named(Named::Peak)) {
         os::complain(b"MIMALLOC_PROF_DUMP does not say where to write dumps; there will be none");
     }
     triggers
@@ -148,8 +190,8 @@ fn read_names() {
         in_recording(Named::Peak, b"peak.%n.pb.gz");
     } else {
         // Of a name that has the number somewhere, the peak's differ by a word.
-        let from = if pattern(Named::Exit).is_empty() { Named::Dump } else { Named::Exit };
-        let numbered = pattern(from).windows(2).any(|two| two == b"%n");
+        let from = if is_named(Named::Exit) { Named::Exit } else { Named::Dump };
+        let numbered = with_pattern(from, |name| has(name, b"%n")) == Some(true);
         beside(from, if numbered { b".peak" } else { b".peak.%n" }, Named::Peak);
     }
 }
@@ -157,7 +199,7 @@ fn read_names() {
 /// The name of a file, made absolute: the program may change its folder. False: it is not wanted.
 fn read_name(file: Named, variable: &[u8]) -> bool {
     let Some(given) = os::variable(variable).filter(|name| !name.is_empty()) else { return false };
-    set(file, |path| {
+    let fits = name(file, |path| {
         let mut fits = true;
         if given[0] != b'/' {
             let mut buffer = [0; super::output::PATH];
@@ -170,28 +212,36 @@ fn read_name(file: Named, variable: &[u8]) -> bool {
             }
         }
         fits && path.push(given)
-    })
-    .then_some(())
-    .or_else(|| {
+    });
+    if !fits {
         os::complain_about(variable, b" is too long; there will be no such file");
-        None
-    })
-    .is_some()
+    }
+    fits
 }
 
-fn in_recording(file: Named, name: &[u8]) {
-    let folder = pattern(Named::Recording);
-    set(file, |path| path.push(folder) && path.push(b"/%p/") && path.push(name));
+fn in_recording(file: Named, called: &[u8]) {
+    let folder = copy(Named::Recording);
+    name(file, |path| path.push(folder.as_bytes()) && path.push(b"/%p/") && path.push(called));
 }
 
 /// Named as another one, with something before what tells the kind of file.
 fn beside(of: Named, with: &[u8], file: Named) {
-    let name = pattern(of);
-    if name.is_empty() {
-        return;
+    let model = copy(of);
+    let model = model.as_bytes();
+    if !model.is_empty() {
+        let (stem, kind) = model.split_at(model.len() - extension(model).len());
+        name(file, |path| path.push(stem) && path.push(with) && path.push(kind));
     }
-    let (stem, kind) = name.split_at(name.len() - extension(name).len());
-    set(file, |path| path.push(stem) && path.push(with) && path.push(kind));
+}
+
+fn copy(file: Named) -> Path {
+    let mut copy = Path::EMPTY;
+    with_pattern(file, |name| copy.push(name));
+    copy
+}
+
+fn has(name: &[u8], what: &[u8; 2]) -> bool {
+    name.windows(2).any(|two| two == what)
 }
 
 /// What tells the kind of file at the end of its name, with the point; empty if nothing does.
@@ -204,18 +254,6 @@ fn extension(name: &[u8]) -> &[u8] {
         Some(point) if point > 0 && !last[point..].contains(&b'%') => &last[point..],
         _ => b"",
     }
-}
-
-/// False: it does not fit, and there is none.
-fn set(file: Named, fill: impl FnOnce(&mut Path) -> bool) -> bool {
-    // SAFETY: see `Names`: nobody reads yet.
-    let path = unsafe { &mut *NAMES.0[file as usize].get() };
-    *path = Path::EMPTY;
-    let fits = fill(path);
-    if !fits {
-        *path = Path::EMPTY;
-    }
-    fits
 }
 
 #[cfg(test)]

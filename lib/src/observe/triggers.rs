@@ -4,7 +4,7 @@
 //! Who samples only notes what has come to pass ([`sampled`]); the work is done by [`due`], which the [observer](super::observer) calls.
 
 use super::files;
-use super::settings::{Named, pattern};
+use super::settings::{Named, is_named};
 use crate::os;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
@@ -72,12 +72,12 @@ pub(super) struct Takes {
 /// From now on.
 pub(super) fn start(wanted: Triggers) -> Takes {
     let now = os::now();
-    let numbered = !pattern(Named::Dump).is_empty();
+    let numbered = is_named(Named::Dump);
     let only_if = |is: bool, value: Option<u64>| if is { value.unwrap_or(0) } else { 0 };
     let interval = only_if(numbered, wanted.interval);
     let every = only_if(numbered, wanted.every);
-    let peaks = only_if(!pattern(Named::Peak).is_empty(), wanted.peaks);
-    let snapshot = only_if(!pattern(Named::Exit).is_empty(), wanted.snapshot);
+    let peaks = only_if(is_named(Named::Peak), wanted.peaks);
+    let snapshot = only_if(is_named(Named::Exit), wanted.snapshot);
     let at_least = |time: u64| if time == 0 { 0 } else { time.max(LEAST) };
     INTERVAL.store(at_least(interval), Relaxed);
     EVERY.store(every, Relaxed);

@@ -134,6 +134,19 @@ int main(int argc, char **argv) {
         _exit(0);
     } else if (!strcmp(what, "fork_children")) {
         for (int i = 0; i < 5; i++) HOLDS(in_child(short_work) == 0);
+    } else if (!strcmp(what, "inherits")) {
+        /* Two children that differ in how much they free of what they have inherited. */
+        for (int freed = 0; freed <= 10; freed += 10) {
+            pid_t child = fork();
+            if (child == 0) {
+                for (int i = 0; i < freed; i++) free(kept[i]);
+                for (int i = 0; i < 5; i++) free(malloc(70000));
+                keep(7, 70000);
+                exit(0);
+            }
+            dprintf(1, "%d\n", child); /* without a buffer that the second one would inherit */
+            waitpid(child, NULL, 0);
+        }
     } else if (!strcmp(what, "signal_exit")) {
         signal(SIGALRM, in_handler_exit);
         struct itimerval *none = NULL; (void)none;

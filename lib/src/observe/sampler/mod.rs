@@ -17,8 +17,8 @@ mod users;
 #[allow(unused_imports, reason = "what other instruments use")]
 pub(crate) use self::{lifetimes::LIFETIMES, run::Hold, run::hold, scale::scale};
 
-use super::observer;
 use super::unwind::{self, StackBounds};
+use super::{inherited, observer};
 use crate::heap::events::Ended;
 use crate::heap::sampled::Record;
 use crate::heap::{Heap, SCRATCH, interval};
@@ -95,6 +95,7 @@ pub(crate) fn stop() {
 fn end_run(waits: bool) {
     interval::stop();
     run::end(waits);
+    inherited::forget();
 }
 
 /// In a forked child.
@@ -152,7 +153,9 @@ pub(crate) unsafe fn sampled(heap: *mut Heap, block_size: usize, requested: usiz
     match number {
         Some(number) => {
             let weight = run.site(number).allocated(requested as u64);
-            observer::sampled(held.live_bytes(), weight);
+            let live = held.live_bytes();
+            drop(held); // what is due may end the run
+            observer::sampled(live, weight);
             number
         }
         None => {
@@ -179,7 +182,8 @@ pub(crate) fn released(record: &Record, how: Ended) {
     let Some(held) = hold().filter(|held| held.run().is_of(record.epoch)) else { return };
     let lifetime = lifetimes::nanoseconds(record.birth, lifetimes::now());
     held.run().site(record.site).ended(record.requested as u64, how, lifetimes::bucket(lifetime));
-    observer::released();
+    drop(held);
+    observer::released(record.birth);
 }
 
 /// A sampled block has another requested size.
