@@ -186,10 +186,26 @@ fn statistics_at_the_end() {
 }
 
 #[test]
+fn memory_events() {
+    with_both("memory_events.c", &[], succeed, "");
+    let profiled =
+        |command: &mut Command| succeed(command.env("MIMALLOC_PROF", "1").env("MIMALLOC_PROF_SAMPLE_RATE", "300"));
+    with_both("memory_events.c", &[], profiled, "");
+    let guarded = |command: &mut Command| succeed(command.env("MIMALLOC_GUARDED_SAMPLE_RATE", "3"));
+    with_both("memory_events.c", &[], guarded, "");
+    let secure = |command: &mut Command| succeed(command.env("MIMALLOC_SECURE", "4"));
+    with_both("memory_events.c", &[], secure, "");
+    let from_the_start = |command: &mut Command| succeed(command.env("MIMALLOC_MEMORY_EVENTS", "1").arg("on"));
+    with_both("memory_events.c", &[], from_the_start, "");
+}
+
+#[test]
 fn headers_need_no_others_and_raise_no_warnings() {
     let strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic", INCLUDE];
-    for header in ["mimalloc.h", "mimalloc-stats.h", "mimalloc-override.h", "mimalloc-new-delete.h"] {
-        let source = temporary(&format!("{header}.c"));
+    for header in
+        ["mimalloc.h", "mimalloc-stats.h", "mimalloc-override.h", "mimalloc-new-delete.h", "mimalloc/memory-events.h"]
+    {
+        let source = temporary(&format!("{}.c", header.replace('/', "-")));
         std::fs::write(&source, format!("#include <{header}>\n#include <{header}>\nint main(void) {{ return 0; }}\n"))
             .unwrap();
         output(Command::new("cc").args(strict).arg("-std=c99").arg(&source));
@@ -202,7 +218,11 @@ fn headers_need_no_others_and_raise_no_warnings() {
 /// Functions that the headers declare and do not define.
 fn declared() -> BTreeSet<String> {
     let source = temporary("declared.c");
-    std::fs::write(&source, "#include <mimalloc.h>\n#include <mimalloc-stats.h>\n").unwrap();
+    std::fs::write(
+        &source,
+        "#include <mimalloc.h>\n#include <mimalloc-stats.h>\n#include <mimalloc/memory-events.h>\n",
+    )
+    .unwrap();
     let text = output(Command::new("cc").args(["-E", "-P", INCLUDE]).arg(&source));
     let mut declarations = Vec::new();
     let (mut depth, mut current) = (0, String::new());
@@ -293,11 +313,12 @@ macro_rules! layout {
 #[test]
 fn layouts_agree() {
     use mimalloc_pprof::api::c::stats::{BINS, CHUNK_BINS, Count, Counter, Stats};
-    use mimalloc_pprof::api::c::{HeapArea, HolesStats, PurgeReport};
+    use mimalloc_pprof::api::c::{HeapArea, HolesStats, MemorySnapshot, PurgeReport};
     let layouts = [
         layout!(Count as mi_stat_count_t { total, peak, current }),
         layout!(HeapArea as mi_heap_area_t { blocks, reserved, committed, used, block_size, full_block_size, reserved1 }),
         layout!(Counter as mi_stat_counter_t { total }),
+        layout!(MemorySnapshot as mi_memory_snapshot_t { size, version, live_bytes, accum_bytes, live_count, accum_count }),
         layout!(PurgeReport as mi_purge_all_report_t {
             arena_bytes, hole_bytes, theaps_swept, theaps_pending, theaps_orphaned, gated, complete, arenas_reclaimed,
             arena_reclaim_bytes, arenas_kept, subprocs_pending, reclaimed
@@ -320,7 +341,7 @@ fn layouts_agree() {
     let (sources, expected): (Vec<_>, Vec<_>) = layouts.into_iter().unzip();
     let source = temporary("layout.c");
     let text = format!(
-        "#include <mimalloc-stats.h>\n#include <stdio.h>\nint main(void) {{\n{}\
+        "#include <mimalloc-stats.h>\n#include <mimalloc/memory-events.h>\n#include <stdio.h>\nint main(void) {{\n{}\
          printf(\"%d %d %zu\\n\", MI_BIN_COUNT, MI_CHUNK_BIN_COUNT, sizeof(mi_option_t)); }}\n",
         sources.concat()
     );

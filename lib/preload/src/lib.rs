@@ -17,6 +17,7 @@ mod malloc;
 mod mi;
 mod mi_arenas;
 mod mi_heaps;
+mod mi_memory;
 mod mi_posix;
 mod mi_process;
 

@@ -2,7 +2,7 @@
 
 use super::c::stats;
 use crate::heap::{guarded, secure};
-use crate::observe::{life, observer};
+use crate::observe::{events, life, observer, watch};
 use crate::options::{self, Name};
 use crate::os;
 use crate::reclaim;
@@ -22,6 +22,7 @@ pub fn begin(environment: *const *const c_char) {
 /// The first thread of the process has its heap, or the environment is known now: do what the environment asks for.
 pub(crate) fn start() {
     guarded::options_changed();
+    events::start(options::get(Name::MemoryEvents) != 0);
     life::start();
     threads_changed();
 }
@@ -72,6 +73,7 @@ pub fn exit_process(status: i32) -> ! {
 pub(crate) fn forked() {
     reclaim::forked();
     life::forked();
+    watch::repair();
     super::c::repair();
 }
 

@@ -36,6 +36,11 @@ pub(super) unsafe fn allocate_from(heap: *mut Heap, size: usize) -> *mut u8 {
     }
 }
 
+/// Usable bytes of the block of a class for a request.
+pub(super) fn class_size_of(size: usize) -> usize {
+    class_size(if size <= SMALL_MAX { small_class(size).max(1) } else { medium_class(size) })
+}
+
 /// Requests above the 16-byte classes.
 #[inline(never)]
 pub(crate) fn allocate_medium(size: usize, offset: usize, heap: *mut Heap) -> *mut u8 {
@@ -50,6 +55,35 @@ pub(crate) fn allocate_medium(size: usize, offset: usize, heap: *mut Heap) -> *m
         Some(block) => block,
         None => allocate_slow(size, offset, heap),
     }
+}
+
+/// [`allocate`] for an alignment: a block of `size` bytes, at most [`SLAB_MAX`], where the program has `asked` for fewer.
+#[inline(always)]
+unsafe fn allocate_padded(size: usize, asked: usize) -> *mut u8 {
+    let class = if size <= SMALL_MAX { small_class(size) } else { medium_class(size) };
+    let (offset, heap) = (class << MAGAZINE_SHIFT, thread::current());
+    // SAFETY: the offset is that of a class.
+    match unsafe { Heap::magazine_at(heap, offset).pop() } {
+        Some(block) => block,
+        None => allocate_slow(padded(size, asked), offset, heap),
+    }
+}
+
+/// Log2 of the sizes that slow paths are given: behind that is how much more it is than what the program has asked for.
+const PADDING_SHIFT: u32 = 32;
+const _: () = assert!(SLAB_MAX < 1 << PADDING_SHIFT);
+
+/// A size and what was asked for, in one number. Without padding that is the size itself.
+#[inline(always)]
+fn padded(size: usize, asked: usize) -> usize {
+    size | (size - asked) << PADDING_SHIFT
+}
+
+/// The size, and what was asked for.
+#[inline(always)]
+fn without_padding(padded: usize) -> (usize, usize) {
+    let size = padded & ((1 << PADDING_SHIFT) - 1);
+    (size, size - (padded >> PADDING_SHIFT))
 }
 
 /// A block from a slow path, or null.
@@ -162,7 +196,7 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize, tell: Tel
         }
         let mut drawn = Drawn::default();
         if state.epoch != epoch || state.is_due(magazine) {
-            drawn = interval::event(heap, class, size.max(1), epoch);
+            drawn = interval::event(heap, class, without_padding(size).0.max(1), epoch);
         }
         let (_, state) = Heap::class(heap, class);
         let (mut interrupted, mut is_time) = (false, false);
@@ -196,7 +230,7 @@ unsafe fn allocate_entered(heap: *mut Heap, size: usize, class: usize, tell: Tel
             obtained = Obtained::unknown(exchange(heap, class, size, block, drawn));
         }
         if watch::is_watched(word) && tell == Tell::Yes {
-            tell::allocated(heap, obtained.block, size, class, drawn.guard);
+            tell::allocated(heap, obtained.block, without_padding(size).1, class, drawn.guard);
         }
         obtained
     }
@@ -238,6 +272,7 @@ unsafe fn slowed(heap: *mut Heap) {
 #[cold]
 #[inline(never)]
 unsafe fn exchange(heap: *mut Heap, class: usize, size: usize, block: *mut u8, drawn: Drawn) -> *mut u8 {
+    let (size, asked) = without_padding(size);
     // SAFETY: no lock is held; the block was just popped and nobody else knows it.
     unsafe {
         if drawn.guard
@@ -246,7 +281,7 @@ unsafe fn exchange(heap: *mut Heap, class: usize, size: usize, block: *mut u8, d
             return guarded;
         }
         match drawn.sample {
-            Some(epoch) => sampled::exchange(heap, class, size, block, epoch),
+            Some(epoch) => sampled::exchange(heap, class, asked, block, epoch),
             None => block,
         }
     }
@@ -288,7 +323,7 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 
     }
     let mask = alignment - 1;
     // SAFETY: not more than SLAB_MAX, which is a multiple of the alignment.
-    unsafe { allocate((size.max(1) + mask) & !mask) }
+    unsafe { allocate_padded((size.max(1) + mask) & !mask, size) }
 }
 
 /// [`allocate_aligned`] that is not told, by the slow path.
@@ -296,17 +331,25 @@ pub(crate) unsafe fn allocate_untold(size: usize, alignment: usize) -> *mut u8 {
     if alignment | size > SLAB_MAX {
         return span::allocate_untold(0, size.max(1), alignment);
     }
+    let asked = size;
     let size = (size.max(1) + alignment - 1) & !(alignment - 1);
     let class = if size <= SMALL_MAX { small_class(size) } else { medium_class(size) };
     // SAFETY: the thread's heap, or EMPTY, of which no pop has failed.
-    unsafe { allocate_unready(size, class << MAGAZINE_SHIFT, thread::current(), Tell::No).block }
+    unsafe { allocate_unready(padded(size, asked), class << MAGAZINE_SHIFT, thread::current(), Tell::No).block }
 }
 
 /// A block whose bytes are all zero, to its end.
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
+    // SAFETY: no preconditions.
+    unsafe { allocate_zeroed_padded(size, size) }
+}
+
+/// The same for a size of which the program has `asked` for a part.
+#[inline(always)]
+unsafe fn allocate_zeroed_padded(size: usize, asked: usize) -> *mut u8 {
     if size > SMALL_MAX {
-        return allocate_zeroed_medium(size);
+        return allocate_zeroed_medium(size, asked);
     }
     let (offset, heap) = (small_class(size) << MAGAZINE_SHIFT, thread::current());
     // SAFETY: the offset is that of a small class, whose blocks have 16 bytes for each 32 of it.
@@ -316,7 +359,7 @@ pub(crate) unsafe fn allocate_zeroed(size: usize) -> *mut u8 {
                 block.write_bytes(0, offset / 2);
                 block
             }
-            None => zero(allocate_slow(size, offset, heap)),
+            None => zero(allocate_slow(padded(size, asked), offset, heap)),
         }
     }
 }
@@ -328,7 +371,7 @@ pub(crate) unsafe fn allocate_zeroed_aligned(size: usize, alignment: usize) -> *
     // SAFETY: not more than SLAB_MAX, which is a multiple of the alignment; a span is the caller's.
     unsafe {
         if alignment | size <= SLAB_MAX {
-            return allocate_zeroed((size.max(1) + mask) & !mask);
+            return allocate_zeroed_padded((size.max(1) + mask) & !mask, size);
         }
         let block = span::allocate(size.max(1), alignment);
         if block.is_null() || span::reads_zero(block) { block } else { zero(block) }
@@ -338,7 +381,7 @@ pub(crate) unsafe fn allocate_zeroed_aligned(size: usize, alignment: usize) -> *
 /// A zeroed block above the 16-byte classes. Many of a page or more were never used: to write to them would cost the faults that the
 /// program may never cause.
 #[inline(never)]
-fn allocate_zeroed_medium(size: usize) -> *mut u8 {
+fn allocate_zeroed_medium(size: usize, asked: usize) -> *mut u8 {
     // SAFETY: the block has the bytes of its class, or is a span; the offset is that of a medium class.
     unsafe {
         if size > SLAB_MAX {
@@ -352,7 +395,8 @@ fn allocate_zeroed_medium(size: usize) -> *mut u8 {
         let fresh_end = ClassState::fresh_end(state);
         let Some(slot) = magazine.pop_slot() else {
             magazine.undo_pop();
-            let Obtained { block, reads_zero } = allocate_unready(size, class << MAGAZINE_SHIFT, heap, Tell::Yes);
+            let Obtained { block, reads_zero } =
+                allocate_unready(padded(size, asked), class << MAGAZINE_SHIFT, heap, Tell::Yes);
             return if reads_zero { block } else { zero(block) };
         };
         let block = *(slot as *const *mut u8);

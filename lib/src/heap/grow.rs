@@ -136,6 +136,7 @@ pub(crate) unsafe fn extend(block: *mut u8, size: usize) -> bool {
         zone::span_resized(index, before * SLICE, slices * SLICE);
         statistics::span_freed(before * SLICE);
         statistics::span_allocated(lease.heap, slices * SLICE);
+        statistics::count_idle(start(index).read(), start(index).read());
         let before = sampled::outgrown(record(index));
         let epoch = interval::epoch();
         if interval::is_on(epoch) {

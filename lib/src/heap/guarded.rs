@@ -16,7 +16,7 @@ use super::classes::class_size;
 use super::interval::{GOLDEN, mix};
 use super::magazine::LONG;
 use super::sampled::Record;
-use super::{CLASSES, Heap, all, slab, span, zone};
+use super::{CLASSES, Heap, all, slab, span, statistics, zone};
 use crate::arena::{self, Pool, Residence, SLICE, address_of};
 use crate::options::{self, Name};
 use crate::os;
@@ -183,6 +183,7 @@ pub(super) unsafe fn exchange(
     unsafe {
         let site = epoch.map_or(0, |epoch| (crate::HOOKS.sampled)(heap, class_size(class), requested, epoch));
         span::record(index).write(Record::parking(parked, class, requested, site, epoch.unwrap_or(0)));
+        statistics::count_idle(span::idle(index), 0);
         zone::publish_span(heap, index);
     }
     Some(block)

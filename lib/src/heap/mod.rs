@@ -58,7 +58,6 @@ pub(crate) mod statistics;
 pub(crate) mod steal;
 pub(crate) mod tell;
 pub(crate) mod thread;
-#[allow(dead_code, reason = "for the instruments that watch")]
 pub(crate) mod watch;
 pub(crate) mod zone;
 
@@ -253,6 +252,18 @@ pub(crate) fn holds_locks() -> bool {
     let of_heap = |heap: *mut Heap| unsafe { (*heap).lock.held_by_me() || (*heap).slab_lock.held_by_me() };
     let apart = arena::is_busy_here() || sampled::is_busy_here() || holes::is_sweeper() || zone::holds_locks();
     apart || all().any(of_heap)
+}
+
+/// Whether this thread may call the program, in an event of this heap: it holds no lock in here. It does in a signal handler that has interrupted
+/// it in its own heap, and is served from another.
+///
+/// # Safety
+/// The heap is this thread's for the moment.
+pub(crate) unsafe fn may_call_out(heap: *mut Heap) -> bool {
+    let own = thread::own();
+    // SAFETY: H3.
+    let is_own = unsafe { (*heap).host.load(Relaxed) == own };
+    (is_own && !Heap::is_empty_heap(own)) || !holds_locks()
 }
 
 /// How much of the slabs is out.

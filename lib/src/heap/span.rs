@@ -73,6 +73,7 @@ fn allocate_by(heap: *mut Heap, lead: usize, size: usize, alignment: usize, grow
         zone::publish_span(lease.heap, index);
         let bytes = counted(index);
         statistics::span_allocated(lease.heap, bytes);
+        statistics::count_idle(bytes - extent(index).1, 0);
         let epoch = interval::epoch();
         if interval::is_on(epoch) {
             sample(lease.heap, index, bytes, size, epoch);
@@ -173,6 +174,7 @@ pub(super) unsafe fn give_back(index: usize) -> *mut u8 {
         if parked.is_null() {
             statistics::span_freed(counted(index));
         }
+        statistics::count_idle(0, idle(index));
         if tail != 0 {
             if !guarded::is_intact(block.add(usable), tail) {
                 misuse::note(Misuse::Corrupted, block as usize);
@@ -207,6 +209,18 @@ pub(super) unsafe fn give_back(index: usize) -> *mut u8 {
 pub(super) unsafe fn counted(index: usize) -> usize {
     // SAFETY: the caller's span.
     unsafe { ((*slice(index)).length() - (tail(index).read() != 0) as usize) * SLICE }
+}
+
+/// Bytes that a span counts for and its block has not; less than none, as a number that wraps around, where a guarded block has more than
+/// the block of its class that is parked for it.
+pub(super) unsafe fn idle(index: usize) -> usize {
+    // SAFETY: the caller's span.
+    unsafe {
+        let usable = extent(index).1;
+        let counts_for =
+            if (*record(index)).parked.is_null() { counted(index) } else { allocate::class_size_of(usable) };
+        counts_for.wrapping_sub(usable)
+    }
 }
 
 /// Address and usable bytes of the block in a span.

@@ -12,6 +12,9 @@ pub(crate) struct SpanCounts {
     pub(super) allocated_bytes: AtomicUsize,
     pub(super) freed: AtomicUsize,
     pub(super) freed_bytes: AtomicUsize,
+    /// Of the bytes, those that are in no block: before one that begins in the midst of its run, or around a guarded one.
+    idle_allocated: AtomicUsize,
+    idle_freed: AtomicUsize,
 }
 
 impl SpanCounts {
@@ -21,6 +24,8 @@ impl SpanCounts {
         allocated_bytes: AtomicUsize::new(0),
         freed: AtomicUsize::new(0),
         freed_bytes: AtomicUsize::new(0),
+        idle_allocated: AtomicUsize::new(0),
+        idle_freed: AtomicUsize::new(0),
     };
 
     /// Another number after each span.
@@ -79,6 +84,27 @@ pub(super) fn span_freed(bytes: usize) {
     }
 }
 
+/// Of a block that is allocated or freed, more bytes are counted than can be used: a few spans that begin in the midst of their run, and
+/// guarded blocks. Wraps around where it is less.
+pub(super) fn count_idle(allocated: usize, freed: usize) {
+    if allocated | freed == 0 {
+        return;
+    }
+    let heap = thread::own();
+    let add = |word: &AtomicUsize, bytes| {
+        if Heap::is_empty_heap(heap) {
+            word.fetch_add(bytes, Relaxed);
+        } else {
+            os::add_at_once(word, bytes);
+        }
+    };
+    // SAFETY: H3; it is this thread's, or EMPTY.
+    unsafe {
+        add(&(*heap).spans.idle_allocated, allocated);
+        add(&(*heap).spans.idle_freed, freed);
+    }
+}
+
 /// Allocations and frees of one class over all threads; off by at most the one call in flight per thread.
 pub(crate) fn of_class(class: usize) -> (u64, u64) {
     zone::at_rest(|| {
@@ -95,10 +121,16 @@ pub(crate) fn of_class(class: usize) -> (u64, u64) {
 pub(super) fn of_heap(heap: *mut Heap, class: usize) -> (u64, u64) {
     // SAFETY: H3; the counts are read under the lock.
     unsafe {
-        (*heap).lock.lock();
+        // A signal handler that has interrupted its thread there reads what it finds.
+        let mine = (*heap).lock.held_by_me();
+        if !mine {
+            (*heap).lock.lock();
+        }
         let (magazine, state) = Heap::class(heap, class);
         let counts = state.counts(magazine);
-        (*heap).lock.unlock();
+        if !mine {
+            (*heap).lock.unlock();
+        }
         counts
     }
 }
@@ -146,5 +178,18 @@ pub(crate) fn totals() -> Totals {
     for class in 1..CLASSES {
         totals.add(class_size(class), of_class(class));
     }
+    totals
+}
+
+/// [`totals`] of the bytes that the program can use, which are those that [`Hooks::allocated`](super::events::Hooks) and the others tell.
+pub(crate) fn usable_totals() -> Totals {
+    let mut totals = totals();
+    let (mut allocated, mut freed) = (0usize, 0usize);
+    for spans in counts_of_spans() {
+        allocated = allocated.wrapping_add(spans.idle_allocated.load(Relaxed));
+        freed = freed.wrapping_add(spans.idle_freed.load(Relaxed));
+    }
+    totals.allocated_bytes = totals.allocated_bytes.wrapping_sub(allocated as u64);
+    totals.freed_bytes = totals.freed_bytes.wrapping_sub(freed as u64);
     totals
 }

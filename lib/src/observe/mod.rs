@@ -10,6 +10,7 @@
 //! Nothing here allocates from the heap, takes a foreign lock while sampling, or is needed for allocation.
 
 mod dump;
+pub(crate) mod events;
 mod files;
 mod inherited;
 pub(crate) mod life;

@@ -7,7 +7,7 @@
 
 use super::guest::of_zone;
 use super::whose::{run_with, zone_of_run};
-use super::{Heap, Zone, is_main};
+use super::{Heap, Zone, is_main, main};
 use crate::arena::{self, BITMAP_WORDS, Kind, ListState, SLICE, address_of, slice};
 use crate::heap::{guarded, holes, home, sampled, span, steal};
 use core::sync::atomic::Ordering::*;
@@ -52,12 +52,26 @@ enum Seen {
     Span(*mut Heap, (usize, usize)),
 }
 
+/// Call `visit` with each live block of the process and its usable bytes, until it returns false.
+pub(crate) fn visit_all(mut visit: impl FnMut(*mut u8, usize) -> bool) -> bool {
+    let block_of = |area: &Area, block: *mut u8| block.is_null() || visit(block, area.block_size);
+    // SAFETY: no zone is looked for: what is gone meanwhile is seen as that.
+    unsafe { visit_those(None, true, block_of) }
+}
+
 /// Call `visit` with each area, and then with each of its blocks, until it returns false.
 ///
 /// # Safety
 /// The zone is in use, to the end.
-pub(crate) unsafe fn visit(zone: *mut Zone, blocks: bool, mut visit: impl FnMut(&Area, *mut u8) -> bool) -> bool {
+pub(crate) unsafe fn visit(zone: *mut Zone, blocks: bool, visit: impl FnMut(&Area, *mut u8) -> bool) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { visit_those(Some(zone), blocks, visit) }
+}
+
+/// [`visit`] of one zone, or of all.
+unsafe fn visit_those(of: Option<*mut Zone>, blocks: bool, mut visit: impl FnMut(&Area, *mut u8) -> bool) -> bool {
     let mut from = 0;
+    let is_wanted = |zone: *mut Zone| !zone.is_null() && of.is_none_or(|of| core::ptr::eq(of, zone));
     // The arena's lock is held meanwhile: a span that is freed now is not handed out again.
     let look = |index: usize, kind| match kind {
         // SAFETY: its metadata are those of this span.
@@ -70,7 +84,7 @@ pub(crate) unsafe fn visit(zone: *mut Zone, blocks: bool, mut visit: impl FnMut(
         let snapshot = match seen {
             Seen::Span(owner, (block, size)) => {
                 // SAFETY: homes are never unmapped.
-                if !(if owner.is_null() { is_main(zone) } else { unsafe { (*owner).zone.load(Relaxed) == zone } }) {
+                if !is_wanted(if owner.is_null() { main() } else { unsafe { (*owner).zone.load(Relaxed) } }) {
                     continue;
                 }
                 let block = block as *mut u8;
@@ -80,9 +94,9 @@ pub(crate) unsafe fn visit(zone: *mut Zone, blocks: bool, mut visit: impl FnMut(
                 }
                 continue;
             }
-            Seen::Sampled => snapshot_sampled(zone, index, length),
+            Seen::Sampled => snapshot_sampled(is_wanted, index, length),
             // SAFETY: the caller's promise.
-            Seen::Slab => unsafe { snapshot(zone, index) },
+            Seen::Slab => unsafe { snapshot(is_wanted, index) },
         };
         let Some(snapshot) = snapshot else { continue };
         let area = &snapshot.area;
@@ -104,11 +118,15 @@ fn heaps(zone: *mut Zone) -> (*mut Heap, impl Iterator<Item = *mut Heap>) {
 
 /// The live blocks of a slab; `None`: it is not the zone's, or (in a signal handler that has interrupted this thread there) it is not
 /// known.
-unsafe fn snapshot(zone: *mut Zone, index: usize) -> Option<Snapshot> {
+unsafe fn snapshot(is_wanted: impl Fn(*mut Zone) -> bool, index: usize) -> Option<Snapshot> {
     // SAFETY: heaps, homes and metadata are never unmapped.
     unsafe {
         let home = (*slice(index)).owner.load(Acquire).cast::<Heap>();
-        if home.is_null() || (*home).zone.load(Relaxed) != zone {
+        if home.is_null() {
+            return None;
+        }
+        let zone = (*home).zone.load(Relaxed);
+        if !is_wanted(zone) {
             return None;
         }
         let parked = parked_in(index);
@@ -208,11 +226,11 @@ unsafe fn look_at(zone: *mut Zone, index: usize, first: *mut Heap, parked: &[u64
 }
 
 /// The sampled blocks of a zone in one slab; `None`: there is none.
-fn snapshot_sampled(zone: *mut Zone, index: usize, length: usize) -> Option<Snapshot> {
+fn snapshot_sampled(is_wanted: impl Fn(*mut Zone) -> bool, index: usize, length: usize) -> Option<Snapshot> {
     let mut live = [0u64; BITMAP_WORDS];
     let mut used = 0;
     sampled::each_in(index, |bit, parked| {
-        if core::ptr::eq(zone_of_run(arena::index_of(parked as usize)), zone) {
+        if is_wanted(zone_of_run(arena::index_of(parked as usize))) {
             live[bit / 64] |= 1 << (bit % 64);
             used += 1;
         }
