@@ -3,8 +3,8 @@
 //!
 //! A model is a transcription, kept beside the code by hand: whoever changes the order of loads and stores in
 //! `heap/magazine.rs`, `steal.rs`, `shelf.rs`, `repair.rs`, `companion.rs`, `arena/spans.rs`, `regions.rs`, `reclaim/scavenger.rs` or
-//! `observe/sampler/table.rs` changes it here as well. That the models can tell right from wrong is shown by *mutants*: small mistakes,
-//! each of which must be refuted.
+//! `observe/sampler/table.rs` and `users.rs` changes it here as well. That the models can tell right from wrong is shown by *mutants*:
+//! small mistakes, each of which must be refuted.
 
 mod claim;
 mod explore;
@@ -13,4 +13,5 @@ mod homes;
 mod shelf;
 mod sites;
 mod steal;
+mod users;
 mod weak;

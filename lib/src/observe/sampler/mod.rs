@@ -11,6 +11,8 @@ mod scale;
 pub(crate) mod sites;
 mod stacks;
 mod table;
+#[cfg(test)]
+mod tests;
 pub(crate) mod threads;
 mod users;
 
@@ -96,6 +98,19 @@ fn end_run(waits: bool) {
     interval::stop();
     run::end(waits);
     inherited::forget();
+}
+
+/// Forget all that was counted but what is live; the peak is the present.
+pub(crate) fn reset() {
+    if SWITCH.held_by_me() {
+        return;
+    }
+    SWITCH.lock();
+    if let Some(held) = hold() {
+        held.sites().for_each(sites::Site::reset);
+        held.run().peak.restart();
+    }
+    SWITCH.unlock();
 }
 
 /// In a forked child.
@@ -212,8 +227,6 @@ pub(crate) fn sampled_of_size(size: u64) -> (u64, u64) {
     let run = hold().map_or(0, |held| held.number());
     sites::all(run)
         .filter(|site| site.block_size() == size)
-        .map(Site::counts)
+        .map(sites::Site::counts)
         .fold((0, 0), |sum, counts| (sum.0 + counts.live, sum.1 + counts.allocated))
 }
-#[cfg(test)]
-use sites::Site;
