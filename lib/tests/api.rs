@@ -44,6 +44,14 @@ fn blocks() {
 }
 
 #[test]
+fn the_profiler() {
+    with_both("prof_api.c", &[], succeed, "");
+    let environment =
+        |command: &mut Command| succeed(command.arg("environment").env("MIMALLOC_PROF_SAMPLE_RATE", "3000"));
+    with_both("prof_api.c", &[], environment, "");
+}
+
+#[test]
 fn what_is_said_of_returned_memory() {
     with_both("purging_truths.c", &[], succeed, "");
 }
@@ -199,12 +207,26 @@ fn memory_events() {
     with_both("memory_events.c", &[], from_the_start, "");
 }
 
+/// All of them, each of which a program may include by itself.
+const HEADERS: [&str; 6] = [
+    "mimalloc.h",
+    "mimalloc-stats.h",
+    "mimalloc-override.h",
+    "mimalloc-new-delete.h",
+    "mimalloc/memory-events.h",
+    "mimalloc/profile.h",
+];
+
+/// Those that declare functions.
+fn includes() -> String {
+    let declaring = HEADERS.iter().filter(|header| !header.contains("override") && !header.contains("new-delete"));
+    declaring.map(|header| format!("#include <{header}>\n")).collect()
+}
+
 #[test]
 fn headers_need_no_others_and_raise_no_warnings() {
     let strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic", INCLUDE];
-    for header in
-        ["mimalloc.h", "mimalloc-stats.h", "mimalloc-override.h", "mimalloc-new-delete.h", "mimalloc/memory-events.h"]
-    {
+    for header in HEADERS {
         let source = temporary(&format!("{}.c", header.replace('/', "-")));
         std::fs::write(&source, format!("#include <{header}>\n#include <{header}>\nint main(void) {{ return 0; }}\n"))
             .unwrap();
@@ -218,11 +240,7 @@ fn headers_need_no_others_and_raise_no_warnings() {
 /// Functions that the headers declare and do not define.
 fn declared() -> BTreeSet<String> {
     let source = temporary("declared.c");
-    std::fs::write(
-        &source,
-        "#include <mimalloc.h>\n#include <mimalloc-stats.h>\n#include <mimalloc/memory-events.h>\n",
-    )
-    .unwrap();
+    std::fs::write(&source, includes()).unwrap();
     let text = output(Command::new("cc").args(["-E", "-P", INCLUDE]).arg(&source));
     let mut declarations = Vec::new();
     let (mut depth, mut current) = (0, String::new());
@@ -313,7 +331,9 @@ macro_rules! layout {
 #[test]
 fn layouts_agree() {
     use mimalloc_pprof::api::c::stats::{BINS, CHUNK_BINS, Count, Counter, Stats};
-    use mimalloc_pprof::api::c::{HeapArea, HolesStats, MemorySnapshot, PurgeReport};
+    use mimalloc_pprof::api::c::{
+        HeapArea, HolesStats, MemorySnapshot, ProfConfig, ProfStats, PurgeReport, SampleInfo,
+    };
     let layouts = [
         layout!(Count as mi_stat_count_t { total, peak, current }),
         layout!(HeapArea as mi_heap_area_t { blocks, reserved, committed, used, block_size, full_block_size, reserved1 }),
@@ -328,6 +348,17 @@ fn layouts_agree() {
             ineligible_bytes, ineligible_free_bytes, unformed_bytes, unformed_bytes_total, unformed_discard_calls,
             unformed_reuse_calls, pages_skipped, blocks_visited, full_sweeps
         }),
+        layout!(ProfConfig as mi_prof_config_t {
+            size, version, mode, sample_interval, max_profiler_bytes, seed, accum, max_stack_depth, dump_at_exit, dump_format
+        }),
+        layout!(ProfStats as mi_prof_stats_t {
+            size, version, enabled, accum, sample_rate, live_samples, live_bytes, accum_samples, accum_bytes, unique_stacks,
+            arena_committed, stack_table_overflows, dropped_samples, heap_committed, heap_reserved, heap_malloc_requested,
+            heap_pages, heap_pages_abandoned, heap_count, theap_count, heap_purged, heap_stats_detailed
+        }),
+        layout!(SampleInfo as mi_prof_sample_info_t {
+            stack, depth, live_objects, live_bytes, accum_objects, accum_bytes
+        }),
         layout!(Stats as mi_stats_t {
             size, version, pages, reserved, committed, reset, purged, page_committed, pages_abandoned, threads, malloc_normal,
             malloc_huge, malloc_requested, mmap_calls, commit_calls, reset_calls, purge_calls, arena_count,
@@ -341,8 +372,9 @@ fn layouts_agree() {
     let (sources, expected): (Vec<_>, Vec<_>) = layouts.into_iter().unzip();
     let source = temporary("layout.c");
     let text = format!(
-        "#include <mimalloc-stats.h>\n#include <mimalloc/memory-events.h>\n#include <stdio.h>\nint main(void) {{\n{}\
+        "{}#include <stdio.h>\nint main(void) {{\n{}\
          printf(\"%d %d %zu\\n\", MI_BIN_COUNT, MI_CHUNK_BIN_COUNT, sizeof(mi_option_t)); }}\n",
+        includes(),
         sources.concat()
     );
     std::fs::write(&source, text).unwrap();

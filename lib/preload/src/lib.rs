@@ -20,6 +20,7 @@ mod mi_heaps;
 mod mi_memory;
 mod mi_posix;
 mod mi_process;
+mod mi_prof;
 
 #[link(name = "c")]
 unsafe extern "C" {}

@@ -283,6 +283,14 @@ pub(super) unsafe fn drop_sample(index: usize, bit: usize) {
     }
 }
 
+/// Bytes of all records.
+pub(crate) fn bytes_of_records() -> usize {
+    let mut bytes = 0;
+    // SAFETY: sampled slabs have records, and their geometry does not change.
+    each_slab(|index, _| bytes += unsafe { (*slice(index)).blocks as usize } * size_of::<Record>());
+    bytes
+}
+
 unsafe fn take(class: usize) -> Option<(usize, usize)> {
     let list = &LISTS[class];
     let mut index = list.load(Relaxed) as usize;

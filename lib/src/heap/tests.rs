@@ -166,7 +166,7 @@ fn blocks_keep_their_contents_and_everything_is_counted() {
     let _alone = alone();
     for sampling in [false, true] {
         if sampling {
-            assert!(sampler::start(&options(4096, 1)));
+            assert!(sampler::restart(&options(4096, 1)));
         }
         let before = (statistics::totals(), counts());
         churn_threads(7);
@@ -190,7 +190,7 @@ fn stealing_from_running_threads() {
     let _alone = alone();
     for sampling in [false, true] {
         if sampling {
-            assert!(sampler::start(&options(4096, 1)));
+            assert!(sampler::restart(&options(4096, 1)));
         }
         let before = counts();
         let stop = core::sync::atomic::AtomicBool::new(false);
@@ -200,7 +200,7 @@ fn stealing_from_running_threads() {
                 while !stop.load(core::sync::atomic::Ordering::Relaxed) {
                     stolen += super::steal::steal_all().blocks;
                     if sampling && stolen % 7 == 0 {
-                        assert!(sampler::start(&options(4096, stolen as u64)));
+                        assert!(sampler::restart(&options(4096, stolen as u64)));
                     }
                 }
                 stolen
@@ -283,7 +283,7 @@ fn stealing_does_not_change_samples() {
         }
     });
     let sample = |steal: bool| {
-        assert!(sampler::start(&options(8192, 11)));
+        assert!(sampler::restart(&options(8192, 11)));
         go.send(()).unwrap();
         let mut stolen = 0;
         for _ in 0..60 {
@@ -375,7 +375,7 @@ fn samples_are_unbiased() {
     let mut errors = [0.0; 7];
     let mut beyond = 0;
     for seed in 1..=SEEDS {
-        assert!(sampler::start(&options(RATE, seed)));
+        assert!(sampler::restart(&options(RATE, seed)));
         let mut random = Random(seed);
         let mut kept = Vec::new();
         let mut live = [0u64; 7];
@@ -443,7 +443,7 @@ fn start_and_stop_are_seen_at_once() {
     };
     for round in 0..50 {
         run(77);
-        assert!(sampler::start(&options(1, round + 1)));
+        assert!(sampler::restart(&options(1, round + 1)));
         run(100 + round as usize);
         assert_eq!(sampler::sampled_of_size(48), (0, 100 + round));
         sampler::pause();
@@ -460,7 +460,7 @@ fn start_and_stop_are_seen_at_once() {
 fn a_seed_repeats() {
     let _alone = alone();
     let sample = |seed| {
-        assert!(sampler::start(&options(8192, seed)));
+        assert!(sampler::restart(&options(8192, seed)));
         // SAFETY: freed once each.
         let blocks: Vec<_> = (0..5000).map(|i| unsafe { allocate(16 * (1 + i % 60)) }).collect();
         let result: Vec<_> = (1..=60).map(|class| sampler::sampled_of_size(class * 16)).collect();

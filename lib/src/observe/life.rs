@@ -56,9 +56,7 @@ pub(crate) fn start() {
         return;
     }
     let Some(settings) = settings::read() else { return };
-    if let Some(own) = own_code() {
-        sampler::set_own_code(own);
-    }
+    know_own_code();
     if settings.profiles && !sampler::start(&settings.profile) {
         os::complain(b"no memory for the profiler; the program goes on without");
         return;
@@ -86,6 +84,25 @@ pub(crate) fn forked() {
         PROCESS.store(os::process_id(), Release);
     } else {
         sampler::stop_in_child();
+    }
+}
+
+/// The program wants a dump at exit. The environment counts more, unless this `overrides` it. False: the name is too long.
+pub(crate) fn dump_at_exit(name: &[u8], overrides: bool) -> bool {
+    if !overrides && settings::is_named(Named::Exit) {
+        return true;
+    }
+    let is_set = settings::set_exit(name);
+    if is_set {
+        PROCESS.store(os::process_id(), Release);
+    }
+    is_set
+}
+
+/// Have the code of this library left out of stacks, if it can be told apart.
+pub(crate) fn know_own_code() {
+    if let Some(own) = own_code() {
+        sampler::set_own_code(own);
     }
 }
 

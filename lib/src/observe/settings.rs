@@ -3,18 +3,13 @@
 //! What is written wrongly is told once, and the default is used.
 
 use super::output::Path;
-use super::sampler::{MOST_FRAMES, Options};
+use super::sampler::Options;
 use super::triggers::Triggers;
 use super::values;
 use crate::options::{self, Name};
 use crate::os::{self, lock::Lock};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering::*};
-
-/// Sampling rate when it is set to none, in bytes.
-const RATE: u64 = 512 * 1024;
-/// Memory for sites when no limit is given, in bytes of address space.
-const MEMORY: u64 = 64 << 20;
 
 /// Which of the processes that a program makes are looked at and write files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +91,11 @@ pub(crate) fn name(file: Named, fill: impl FnOnce(&mut Path) -> bool) -> bool {
     fits
 }
 
+/// The program wants the dump at exit there. False: the name is too long, and there is none.
+pub(crate) fn set_exit(given: &[u8]) -> bool {
+    name(Named::Exit, |path| make_absolute(given, path))
+}
+
 /// In a forked child with one thread.
 pub(super) fn forked() {
     if NAMING.held_by_vanished() {
@@ -120,13 +120,7 @@ pub(crate) fn read() -> Option<Settings> {
     {
         return None;
     }
-    let seed = options::get(Name::ProfSeed) as u64;
-    let profile = Options {
-        rate: options::get_positive(Name::ProfSampleRate).unwrap_or(RATE),
-        seed: if seed == 0 { os::random_seed() } else { seed },
-        depth: options::get_positive(Name::ProfBtMax).unwrap_or(MOST_FRAMES as u64) as usize,
-        memory: options::get_positive(Name::ProfMaxBytes).unwrap_or(MEMORY) as usize,
-    };
+    let profile = Options::as_set();
     Some(Settings { profiles, profile, follow, triggers: read_triggers() })
 }
 
@@ -199,24 +193,27 @@ fn read_names() {
 /// The name of a file, made absolute: the program may change its folder. False: it is not wanted.
 fn read_name(file: Named, variable: &[u8]) -> bool {
     let Some(given) = os::variable(variable).filter(|name| !name.is_empty()) else { return false };
-    let fits = name(file, |path| {
-        let mut fits = true;
-        if given[0] != b'/' {
-            let mut buffer = [0; super::output::PATH];
-            // Where there is none that has a name, the file is to be looked for where the program then is.
-            if let Some(folder) = os::folder_at_start(&mut buffer) {
-                for part in folder.split_inclusive(|&byte| byte == b'%') {
-                    fits = fits && path.push(part) && (!part.ends_with(b"%") || path.push(b"%"));
-                }
-                fits = fits && (folder.ends_with(b"/") || path.push(b"/"));
-            }
-        }
-        fits && path.push(given)
-    });
+    let fits = name(file, |path| make_absolute(given, path));
     if !fits {
         os::complain_about(variable, b" is too long; there will be no such file");
     }
     fits
+}
+
+/// A name that need not begin at the root. False: it does not fit.
+fn make_absolute(given: &[u8], path: &mut Path) -> bool {
+    let mut fits = true;
+    if given.first() != Some(&b'/') {
+        let mut buffer = [0; super::output::PATH];
+        // Where there is none that has a name, the file is to be looked for where the program then is.
+        if let Some(folder) = os::folder_at_start(&mut buffer) {
+            for part in folder.split_inclusive(|&byte| byte == b'%') {
+                fits = fits && path.push(part) && (!part.ends_with(b"%") || path.push(b"%"));
+            }
+            fits = fits && (folder.ends_with(b"/") || path.push(b"/"));
+        }
+    }
+    fits && path.push(given)
 }
 
 fn in_recording(file: Named, called: &[u8]) {

@@ -60,6 +60,12 @@ pub(crate) fn get_number(number: usize) -> i64 {
     }
 }
 
+/// Whether the environment or the program has given the option a value.
+pub(crate) fn is_given(name: Name) -> bool {
+    get(name);
+    FIXED[name as usize].load(Relaxed)
+}
+
 /// Change the option with this number. An unknown number is ignored.
 pub(crate) fn set_number(number: usize, value: i64) {
     if number >= COUNT {

@@ -16,6 +16,7 @@ mod memory;
 mod options;
 mod placement;
 mod process;
+mod prof;
 mod purging;
 mod reported;
 mod standard;
@@ -41,6 +42,7 @@ pub use hooks::{DeferredFreeFn, ErrorFn, register_deferred_free, register_error,
 pub use memory::*;
 pub use options::*;
 pub use process::*;
+pub use prof::*;
 pub use purging::*;
 pub use reported::*;
 pub use standard::*;

@@ -120,7 +120,7 @@ fn samples_come_and_go_with_their_spans() {
         unsafe {
             release(allocate(SIZE));
             let block = allocate(SIZE);
-            assert!(sampler::start(&options(1, 1)));
+            assert!(sampler::restart(&options(1, 1)));
             release(block);
             for _ in 0..3 {
                 let sampled = allocate(SIZE);

@@ -36,7 +36,7 @@ fn block_sizes() -> [u64; 4] {
 #[test]
 fn samples_end_with_their_blocks() {
     let _alone = alone();
-    assert!(sampler::start(&options(1, 3)));
+    assert!(sampler::restart(&options(1, 3)));
     let (gone, kept) = (create(), create());
     fill(gone, 50);
     let blocks = fill(kept, 50);
@@ -110,7 +110,7 @@ fn visits_see_what_is_live() {
     let _alone = alone();
     for rate in [None, Some(4000)] {
         if let Some(rate) = rate {
-            assert!(sampler::start(&options(rate, 5)));
+            assert!(sampler::restart(&options(rate, 5)));
         }
         let zone = create();
         let mut blocks = fill(zone, 100);

@@ -5,21 +5,25 @@
 //! Nothing here waits for another thread, but for the numbers and names of threads.
 
 mod lifetimes;
+mod options;
 mod peak;
 mod run;
 mod scale;
 pub(crate) mod sites;
+mod snapshot;
 mod stacks;
 mod table;
 #[cfg(test)]
 mod tests;
 pub(crate) mod threads;
 mod users;
+mod visitors;
 
 #[allow(unused_imports, reason = "what other instruments use")]
 pub(crate) use self::{lifetimes::LIFETIMES, run::Hold, run::hold, scale::scale};
+pub(crate) use self::{options::Options, snapshot::Snapshot, visitors::Visitor};
 
-use super::unwind::{self, StackBounds};
+use super::unwind::{self, End, StackBounds};
 use super::{inherited, observer};
 use crate::heap::events::Ended;
 use crate::heap::sampled::Record;
@@ -32,6 +36,9 @@ use sites::Key;
 /// The most frames of a stack that are kept.
 pub(crate) const MOST_FRAMES: usize =
     (SCRATCH - size_of::<StackBounds>() - size_of::<threads::Own>()) / size_of::<usize>() - 1;
+
+/// Room for our own frames, which are left out: there are about six.
+const OWN_FRAMES: usize = 16;
 
 /// What a thread needs to walk its stack; lies in its heap's scratch memory, and is valid when all zero.
 #[repr(C)]
@@ -52,25 +59,27 @@ static OWN_END: AtomicUsize = AtomicUsize::new(0);
 /// Start and stop exclude each other.
 static SWITCH: Lock = Lock::new();
 
-/// How to sample.
-#[derive(Clone, Copy)]
-pub(crate) struct Options {
-    /// Mean distance between samples, in bytes.
-    pub(crate) rate: u64,
-    /// The same seed samples the same sequence of allocations in the same way.
-    pub(crate) seed: u64,
-    /// Frames kept of each stack.
-    pub(crate) depth: usize,
-    /// Memory for stacks and sites, in bytes.
-    pub(crate) memory: usize,
+/// Begin a run. False: one is going on, or there is no memory, or this thread is in a visit, or it is a signal handler that has
+/// interrupted a start or a stop.
+pub(crate) fn start(options: &Options) -> bool {
+    begin(options, false)
 }
 
-/// Begin a run; one that is going on ends. False: no memory, or this is a signal handler that has interrupted a start or a stop.
-pub(crate) fn start(options: &Options) -> bool {
-    if SWITCH.held_by_me() {
+/// [`start`]; a run that is going on ends.
+#[cfg(test)]
+pub(crate) fn restart(options: &Options) -> bool {
+    begin(options, true)
+}
+
+fn begin(options: &Options, ends_other: bool) -> bool {
+    if SWITCH.held_by_me() || Visitor::is_here() {
         return false;
     }
     SWITCH.lock();
+    if !ends_other && hold().is_some() {
+        SWITCH.unlock();
+        return false;
+    }
     end_run(true);
     let run = Run::create(options.memory, options.rate.max(1));
     if let Some(run) = run {
@@ -89,7 +98,8 @@ pub(crate) fn start(options: &Options) -> bool {
 pub(crate) fn stop() {
     if !SWITCH.held_by_me() {
         SWITCH.lock();
-        end_run(true);
+        // Who is in a visit would wait for itself.
+        end_run(!Visitor::is_here());
         SWITCH.unlock();
     }
 }
@@ -120,6 +130,7 @@ pub(crate) fn forked() {
     }
     lifetimes::repair();
     threads::repair();
+    visitors::repair();
     let heap = crate::heap::thread::own();
     if !Heap::is_empty_heap(heap) && hold().is_some() {
         // SAFETY: the scratch memory belongs to this thread.
@@ -183,12 +194,17 @@ pub(crate) unsafe fn sampled(heap: *mut Heap, block_size: usize, requested: usiz
 /// The site that allocates: the stack of the caller's caller without our own frames.
 #[inline(always)]
 unsafe fn find_site(walker: &mut Walker, run: &'static Run, block_size: u64, epoch: u32) -> Option<u32> {
-    let room = DEPTH.load(Relaxed);
+    let depth = DEPTH.load(Relaxed);
+    let room = (depth + OWN_FRAMES).min(MOST_FRAMES);
     // SAFETY: this function has unwind tables.
     let walk = unsafe { unwind::capture(&mut walker.frames[..room], &mut walker.bounds) };
     let frames = &walker.frames[..walk.frames];
     let own = frames.iter().take_while(|&&frame| is_own(frame)).count();
-    let stack = stacks::intern(run, &frames[own..], walk.end)?;
+    let (frames, end) = match frames[own..].get(..depth) {
+        Some(first) if first.len() < frames.len() - own => (first, End::DepthLimit),
+        _ => (&frames[own..], walk.end),
+    };
+    let stack = stacks::intern(run, frames, end)?;
     sites::intern(run, Key { stack, thread: walker.thread.number(epoch), block_size })
 }
 

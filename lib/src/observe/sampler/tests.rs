@@ -1,7 +1,7 @@
 //! What becomes of sampled blocks, by way of the heap.
 
 use super::sites::{Counts, Site};
-use super::{LIFETIMES, Options, hold, pause, sampled_of_size, sites, start, stop, threads};
+use super::{LIFETIMES, Options, hold, pause, restart, sampled_of_size, sites, stop, threads};
 use crate::heap::allocate::{allocate, reallocate};
 use crate::heap::release::release;
 use crate::heap::tests::alone;
@@ -46,7 +46,7 @@ fn free(block: *mut u8) {
 
 fn sampling(test: impl FnOnce()) {
     let _alone = alone();
-    assert!(start(&ALL));
+    assert!(restart(&ALL));
     test();
     stop();
 }
@@ -145,7 +145,7 @@ fn the_peak_adds_up() {
             let mut kept = Vec::new();
             for i in 0..20_000usize {
                 kept.push(block(16 * (1 + i * seed % 50)) as usize);
-                if (i * seed) % 997 == 0 {
+                if (i * seed).is_multiple_of(997) {
                     kept.drain(..kept.len() / 2).for_each(|block| free(block as *mut u8));
                 }
             }
@@ -188,13 +188,13 @@ fn threads_have_numbers_and_names() {
 #[test]
 fn stopped_means_stopped() {
     let _alone = alone();
-    assert!(start(&ALL));
+    assert!(restart(&ALL));
     let old: Vec<_> = (0..100).map(|_| block(SIZE)).collect();
     assert_eq!(sampled_of_size(SIZE as u64), (100, 100));
     stop();
     assert!(hold().is_none());
     let between: Vec<_> = (0..100).map(|_| block(SIZE)).collect();
-    assert!(start(&ALL));
+    assert!(restart(&ALL));
     assert_eq!(sampled_of_size(SIZE as u64), (0, 0));
     let new: Vec<_> = (0..10).map(|_| block(SIZE)).collect();
     // SAFETY: each is used and freed once.
@@ -224,7 +224,7 @@ fn starts_and_stops_in_a_storm() {
             });
         }
         for round in 0..300u32 {
-            assert!(start(&Options { memory: 1 << 20, seed: round as u64, ..ALL }));
+            assert!(restart(&Options { memory: 1 << 20, seed: round as u64, ..ALL }));
             if let Some(held) = hold() {
                 let seen: Vec<_> = held.sites().map(|site| (site.frames().len(), site.counts())).collect();
                 assert!(seen.iter().all(|(depth, counts)| *depth < 64 && counts.allocated < 1 << 40));
@@ -242,7 +242,7 @@ fn starts_and_stops_in_a_storm() {
 #[test]
 fn memory_for_sites_is_bounded() {
     let _alone = alone();
-    assert!(start(&Options { memory: 0, depth: 300, ..ALL }));
+    assert!(restart(&Options { memory: 0, depth: 300, ..ALL }));
     fn deeper(depth: usize, blocks: &mut Vec<*mut u8>) {
         blocks.push(block(SIZE));
         if depth != 0 {
