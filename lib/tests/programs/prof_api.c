@@ -137,6 +137,7 @@ static void versions(void) {
     CHECK(!mi_prof_stats_get(NULL));
 }
 
+static bool is_shallow(const mi_prof_sample_info_t *info, void *arg) { return (void)arg, info->depth == 2; }
 static void configurations(bool environment) {
     mi_prof_config_t_decl(config);
     config.sample_interval = 5000, config.seed = 3, config.max_stack_depth = 2, config.max_profiler_bytes = 1 << 20, config.accum = true;
@@ -176,8 +177,6 @@ static void configurations(bool environment) {
     release();
     mi_prof_stop();
 }
-
-static bool is_shallow(const mi_prof_sample_info_t *info, void *arg) { return (void)arg, info->depth == 2; }
 
 /* Everything at once from several threads. */
 static void *storm(void *arg) {

@@ -3,7 +3,7 @@
 use super::{prof_start, start};
 use crate::observe::life;
 use crate::observe::sampler::{self, Options};
-use crate::options::{self, Name};
+use crate::options::{self, Name, Opt};
 use core::ffi::{CStr, c_char, c_int};
 
 const VERSION: c_int = 1;
@@ -66,7 +66,9 @@ pub unsafe fn prof_start_ex(config: *const ProfConfig) -> bool {
         }
         Some(value)
     };
-    said(Name::ProfAccum, config.accum.into());
+    if overrides && config.accum {
+        options::enable(Opt::PROF_ACCUM);
+    }
     let as_set = Options::as_set();
     let options = Options {
         rate: said(Name::ProfSampleRate, config.sample_interval as u64).unwrap_or(as_set.rate),
