@@ -265,6 +265,22 @@ pub(super) unsafe fn returned(heap: *mut Heap, index: usize, slab: &mut Slice) {
     }
 }
 
+/// A slab goes to another home: it is on no list of this one any more.
+pub(super) unsafe fn leave_lists(home: *mut Heap, index: usize) {
+    // SAFETY: the slabs are locked.
+    unsafe {
+        let slab = &mut *slice(index);
+        let lists = &mut (*home).slabs[slab.class as usize];
+        match slab.state {
+            ListState::Current => lists.current = 0,
+            ListState::Partial | ListState::Empty => unlist(lists, index),
+            ListState::Unlisted => {}
+        }
+        slab.state = ListState::Unlisted;
+        lists.slabs = lists.slabs.saturating_sub(1);
+    }
+}
+
 /// Take a slab out of use: in transit, it belongs to the caller.
 pub(super) unsafe fn withdraw(index: usize) {
     // SAFETY: every block is free, or will not be used again.

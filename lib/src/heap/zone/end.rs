@@ -10,7 +10,6 @@ use super::subprocess::{main_of, of};
 use super::{DELETED, DESTROYED, Heap, IDLE, IDLE_ZONES, IN_USE, REGISTRY, Zone, is_main, main, of_heap};
 use crate::arena::{self, BITMAP_WORDS, Kind, address_of, index_of, slice};
 use crate::heap::classes::CLASSES;
-use crate::heap::slab::SlabLists;
 use crate::heap::{bits, holes, home, notes, sampled, slab, span, steal, tell, thread, watch};
 use crate::os;
 use core::sync::atomic::Ordering::*;
@@ -210,7 +209,6 @@ unsafe fn leave_one(zone: *mut Zone, heir: Option<*mut Zone>) -> Left {
         let Some(_at_rest) = holes::sweeper() else { return Left::Kept }; // nothing of it is being given back to the kernel
         let Some(locked) = home::lock(home, core::ptr::null_mut()) else { return Left::Kept };
         (*home).out.store(0, Relaxed);
-        (*home).slabs = [const { SlabLists::NONE }; CLASSES];
         let index = (*zone).members.load(Relaxed) as usize;
         if index == 0 {
             return Left::None;
@@ -218,6 +216,10 @@ unsafe fn leave_one(zone: *mut Zone, heir: Option<*mut Zone>) -> Left {
         unlink(zone, index);
         let run = slice(index);
         let (is_span, used) = ((*run).kind() != Kind::Zone, (*run).free < (*run).blocks);
+        if !is_span {
+            // Blocks of those that are left still come back, and move them on these lists.
+            slab::leave_lists(home, index);
+        }
         match heir {
             Some(heir) if is_span => adopt_span(heir, index),
             Some(heir) if used => adopt_slab(heir, index),
