@@ -344,6 +344,28 @@ bool mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block
  * it pays to move it. A hint, without locks. */
 MI_USE bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc_threshold) MI_NOEXCEPT;
 
+/* ---- What the heap holds ----------------------------------------------------------------------------------------- */
+
+/* How many heaps were made before this one in the process; 0 is the main heap. */
+size_t mi_heap_get_seq(mi_heap_t* heap) MI_NOEXCEPT;
+
+/* The heaps of this thread's sub-process as JSON: for each its pages (slabs and single large blocks), and with `include_blocks` the address and
+ * usable size of each live block. Blocks that threads have cached are not live. With `hash_addresses` all addresses and numbers of threads are
+ * replaced by ids that say nothing of where things are: different things have different ids, anew in each dump. Other threads may go on: each page is
+ * told as it was at one moment. Nobody is waited for, so `wait_ms` has no effect. A C string for mi_free; NULL: no memory. docs/formats.md. */
+MI_USE char* mi_heap_dump_json(bool include_blocks, bool hash_addresses) MI_NOEXCEPT;
+MI_USE char* mi_heap_dump_json_ex(bool include_blocks, bool hash_addresses, size_t wait_ms) MI_NOEXCEPT;
+
+/* Flags of snapshots: with a bitmap of the blocks of each page; version 2 of the format, which tells more. */
+#define MI_SNAPSHOT_BLOCKS 0x01
+#define MI_SNAPSHOT_V2 0x02
+
+/* Writes what all heaps of the process hold to a descriptor, or to a file, which takes its place when it is complete: arenas with their free and committed
+ * slices, every slab and large block. All is looked at first and written afterwards, so a slow reader holds up nobody. 0, or -1 with errno; a closed
+ * pipe or a limit on file sizes is such an error, and no signal. docs/formats.md. */
+int mi_heap_snapshot(int fd, unsigned flags) MI_NOEXCEPT;
+int mi_heap_snapshot_to_file(const char* path, unsigned flags) MI_NOEXCEPT;
+
 /* ---- Sub-processes --------------------------------------------------------------------------------------------- */
 
 /* Heaps that end together: a main heap and all that its threads make. The heaps share the address space and free memory

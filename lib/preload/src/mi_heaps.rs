@@ -4,7 +4,7 @@ use crate::malloc::export;
 use allocator::api::c::{
     self, ArenaId, BlockVisitor, HeapHandle, HeapVisitor, OutputFn, SubprocId, TheapHandle, stats,
 };
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_uint, c_void};
 
 export! {
     safe mi_heap_new() -> HeapHandle = c::heap_new;
@@ -13,6 +13,9 @@ export! {
     safe mi_heap_of(address: *const u8) -> HeapHandle = c::heap_of;
     safe mi_any_heap_contains(address: *const u8) -> bool = c::any_heap_contains;
     safe mi_theap_get_default() -> TheapHandle = c::theap_get_default;
+    safe mi_heap_dump_json(blocks: bool, hash_addresses: bool) -> *mut c_char = c::heap_dump_json;
+    safe mi_heap_dump_json_ex(blocks: bool, hash_addresses: bool, wait_ms: usize) -> *mut c_char = c::heap_dump_json_ex;
+    safe mi_heap_snapshot(descriptor: c_int, flags: c_uint) -> c_int = c::heap_snapshot;
     safe mi_subproc_main() -> SubprocId = c::subproc_main;
     safe mi_subproc_current() -> SubprocId = c::subproc_current;
     safe mi_subproc_new() -> SubprocId = c::subproc_new;
@@ -94,6 +97,8 @@ export! {
     mi_unsafe_heap_page_is_under_utilized(heap: HeapHandle, block: *const u8, percent: usize) -> bool
         = c::heap_page_is_under_utilized;
 
+    mi_heap_get_seq(heap: HeapHandle) -> usize = c::heap_get_seq;
+    mi_heap_snapshot_to_file(path: *const c_char, flags: c_uint) -> c_int = c::heap_snapshot_to_file;
     mi_heap_stats_get(heap: HeapHandle, stats: *mut stats::Stats) -> bool = stats::heap_get;
     mi_heap_stats_get_json(heap: HeapHandle, size: usize, buffer: *mut c_char) -> *mut c_char = stats::heap_get_json;
     mi_heap_stats_print_out(heap: HeapHandle, function: Option<OutputFn>, arg: *mut c_void) = stats::heap_print_out;

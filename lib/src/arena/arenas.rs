@@ -86,6 +86,10 @@ impl Arena {
         self.exclusive.load(Relaxed)
     }
 
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pinned.load(Relaxed)
+    }
+
     pub(crate) fn node(&self) -> i32 {
         self.node.load(Relaxed)
     }

@@ -105,8 +105,11 @@ pub(crate) struct Span {
     pub(crate) lead: usize,
     pub(crate) asked: usize,
     pub(crate) whole: usize,
-    /// The bytes at its end that nobody may touch.
+    /// The bytes at its end that nobody may touch, and those with the slack before them that are not the block's.
     pub(crate) forbidden: usize,
+    pub(crate) tail: usize,
+    /// Where it was allocated, if it is a sample; else 0.
+    pub(crate) site: u32,
     /// It is a guarded one, and this is the ordinary block that is parked for it; else null.
     pub(crate) parked: *mut u8,
 }
@@ -123,6 +126,8 @@ pub(crate) fn span(index: usize) -> Span {
             asked: span::asked(index).read().min(usable),
             whole,
             forbidden: if tail == 0 { 0 } else { arena::SLICE.min(whole) },
+            tail,
+            site: (*span::record(index)).site,
             parked: (*span::record(index)).parked,
         }
     }

@@ -257,6 +257,12 @@ pub(super) fn each_in(index: usize, mut visit: impl FnMut(usize, *mut u8)) {
     }
 }
 
+/// Where a block of a sampled slab was allocated; 0 = it is free by now.
+pub(super) fn site_in(index: usize, bit: usize) -> u32 {
+    // SAFETY: sampled slabs are never given back, and have records. A single word of a record is read.
+    unsafe { (&raw const (*record(index, bit)).site).read_volatile() }
+}
+
 /// The parked block of the sampled block that an address is in; null: there is none.
 pub(super) fn parked_with(index: usize, address: *const u8) -> *mut u8 {
     // SAFETY: sampled slabs are never given back, and have records. A single word of a record is read.

@@ -7,11 +7,14 @@
 //! What is done while the program runs (dumps that something [triggers], snapshots) is done by a thread of ours or in passing:
 //! [`observer`].
 //!
+//! [`heapdump`] tells what the whole heap holds.
+//!
 //! Nothing here allocates from the heap, takes a foreign lock while sampling, or is needed for allocation.
 
 mod dump;
 pub(crate) mod events;
 mod files;
+pub(crate) mod heapdump;
 mod inherited;
 pub(crate) mod life;
 mod modules;

@@ -34,7 +34,7 @@ impl Path {
         &self.bytes[..self.length]
     }
 
-    fn as_c_str(&self) -> &CStr {
+    pub(crate) fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 

@@ -5,6 +5,7 @@ mod dhat;
 pub mod heap_text;
 mod lines;
 mod maps;
+pub mod snapshot;
 
 use std::io::Read;
 

@@ -35,6 +35,27 @@ pub(super) fn of(zone: *mut Zone) -> *mut Subprocess {
     if process.is_null() { first() } else { process }
 }
 
+/// How many were made before it; the first one is 0.
+pub(super) fn number_of(process: *mut Subprocess) -> usize {
+    let mut at = OTHERS.load(Acquire);
+    while !at.is_null() && at != process {
+        // SAFETY: never unmapped; the list grows at its front only.
+        at = unsafe { (*at).next.load(Relaxed) };
+    }
+    let mut number = 0;
+    while !at.is_null() {
+        number += 1;
+        // SAFETY: as above.
+        at = unsafe { (*at).next.load(Relaxed) };
+    }
+    number
+}
+
+/// The number of this thread's.
+pub(crate) fn current_number() -> usize {
+    number_of(current())
+}
+
 /// The one of this thread.
 pub(crate) fn current() -> *mut Subprocess {
     // SAFETY: H3; never unmapped.

@@ -28,8 +28,13 @@ impl File {
         Self::from(unsafe { syscall(OPEN, [path.as_ptr() as usize, flags, 0o600, 0, 0, 0]) })
     }
 
-    fn from(result: isize) -> Option<File> {
+    pub(super) fn from(result: isize) -> Option<File> {
         (result >= 0).then_some(File(result as usize))
+    }
+
+    /// To write to while this lives.
+    pub(crate) fn descriptor(&self) -> super::Descriptor {
+        super::Descriptor(self.0 as i32)
     }
 
     /// Bytes read: 0 at the end, `None` on an error.

@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod clock;
+mod descriptor;
 mod discard;
 mod environment;
 mod file;
@@ -18,6 +19,7 @@ mod worker;
 
 pub(crate) use {clock::*, discard::*, handler::*, pressure::*, stack::*, worker::*};
 
+pub(crate) use descriptor::*;
 pub(crate) use environment::*;
 pub(crate) use file::*;
 pub(crate) use memory::*;

@@ -1,0 +1,84 @@
+//! What the heap holds, told as JSON ([`json`]) or as a snapshot ([`version1`], [`version2`]).
+//!
+//! The heap is looked at first, run by run ([`inventory`]): a slab is seen as it is at one moment, with what all threads have cached of it. Nothing is
+//! locked while that is written, however slow the reader is, and nothing here is kept between calls: any number of threads may be at it.
+//! Memory for all this is mapped, so nothing that is told changes by being told.
+
+mod bytes;
+mod ids;
+mod inventory;
+mod json;
+mod run;
+mod version1;
+mod version2;
+
+pub(crate) use json::{Options, dump};
+
+use super::output::Path;
+use crate::os::{self, Descriptor, File, libc};
+use bytes::{Bytes, Sink};
+use core::ffi::CStr;
+use inventory::{Inventory, Wanted};
+
+const EIO: i32 = 5;
+const ENOENT: i32 = 2;
+const ENAMETOOLONG: i32 = 36;
+
+/// With a bitmap of the blocks of each slab.
+pub(crate) const BLOCKS: u32 = 1;
+/// Version 2 of the format.
+pub(crate) const VERSION2: u32 = 2;
+
+/// Write a snapshot to a descriptor. An error is as `errno` has it; what was written before it stays.
+pub(crate) fn to_descriptor(descriptor: i32, flags: u32) -> Result<(), i32> {
+    os::without_write_signals(|| to_any(Descriptor(descriptor), flags))
+}
+
+/// Write a snapshot to a file, which takes its place when it is complete; devices and pipes are written to.
+pub(crate) fn to_file(path: &CStr, flags: u32) -> Result<(), i32> {
+    os::without_write_signals(|| {
+        if let Some((_file, special)) = os::open_special(path) {
+            return to_any(special, flags);
+        }
+        let mut temporary = Path::EMPTY;
+        let (base, end) = (path.to_bytes(), b".tmp");
+        if !(temporary.push(base) && temporary.push(end)) {
+            return Err(ENAMETOOLONG);
+        }
+        let temporary = temporary.as_c_str();
+        let file = File::create(temporary).ok_or(ENOENT)?;
+        let written = to_any(file.descriptor(), flags);
+        drop(file);
+        let done = written.and_then(|()| os::rename(temporary, path).then_some(()).ok_or(ENOENT));
+        if done.is_err() {
+            os::remove(temporary);
+        }
+        done
+    })
+}
+
+fn to_any(descriptor: Descriptor, flags: u32) -> Result<(), i32> {
+    if flags & !(BLOCKS | VERSION2) != 0 {
+        return Err(libc::EINVAL);
+    }
+    let mut written = Ok(());
+    let mut sink = |bytes: &[u8]| {
+        written = descriptor.write_all(bytes);
+        written.is_ok()
+    };
+    let done = to(&mut sink, flags);
+    written.and(done)
+}
+
+/// Write a snapshot to a sink.
+fn to(sink: Sink<'_>, flags: u32) -> Result<(), i32> {
+    let (blocks, details) = (flags & BLOCKS != 0, flags & VERSION2 != 0);
+    let inventory = Inventory::take(Wanted { bitmaps: blocks, details }).ok_or(libc::ENOMEM)?;
+    let mut out = Bytes::to(sink).ok_or(libc::ENOMEM)?;
+    if details {
+        version2::write(&mut out, &inventory, blocks);
+    } else {
+        version1::write(&mut out, &inventory, blocks);
+    }
+    if out.end() { Ok(()) } else { Err(EIO) }
+}

@@ -1,0 +1,149 @@
+//! Writing to what the program has opened, or names, without being killed or held for ever by it.
+
+use super::File;
+use super::syscall::{RT_SIGPROCMASK, WRITE, syscall};
+use core::ffi::CStr;
+
+const OPEN: usize = 2;
+const FSTAT: usize = 5;
+const POLL: usize = 7;
+const SIGPENDING: usize = 127;
+const SIGTIMEDWAIT: usize = 128;
+
+const EINTR: isize = -4;
+const EAGAIN: isize = -11;
+const EIO: i32 = 5;
+const POLLOUT: u64 = 4;
+/// How long a descriptor that does not block may take nothing, in milliseconds.
+const PATIENCE: usize = 10_000;
+
+/// `SIGPIPE` and `SIGXFSZ`: what the kernel sends a thread besides the error when nobody reads, or when a file gets too long. Both
+/// end the process if nothing is done about them.
+const SIGNALS: u64 = 1 << (13 - 1) | 1 << (25 - 1);
+/// Bytes of a set of signals.
+const SET: usize = 8;
+
+/// Run with signals that writing may bring held back, and taken away afterwards unless the program had them waiting already.
+pub(crate) fn without_write_signals<R>(write: impl FnOnce() -> R) -> R {
+    const BLOCK: usize = 0;
+    const SETMASK: usize = 2;
+    let (held, mut before, mut waiting) = (SIGNALS, 0u64, 0u64);
+    // SAFETY: the kernel reads and writes one word at each pointer.
+    unsafe {
+        syscall(RT_SIGPROCMASK, [BLOCK, &raw const held as usize, &raw mut before as usize, SET, 0, 0]);
+        syscall(SIGPENDING, [&raw mut waiting as usize, SET, 0, 0, 0, 0]);
+    }
+    let result = write();
+    let (ours, none) = (SIGNALS & !waiting, [0u64; 2]);
+    // SAFETY: as above. Waits for no time at all, for each signal once.
+    unsafe {
+        while ours != 0 && syscall(SIGTIMEDWAIT, [&raw const ours as usize, 0, none.as_ptr() as usize, SET, 0, 0]) > 0 {
+        }
+        syscall(RT_SIGPROCMASK, [SETMASK, &raw const before as usize, 0, SET, 0, 0]);
+    }
+    result
+}
+
+/// A descriptor of the program's. Not closed.
+#[derive(Clone, Copy)]
+pub(crate) struct Descriptor(pub(crate) i32);
+
+impl Descriptor {
+    /// Write everything, or tell why not, as `errno` has it. Waits as the descriptor does; one that does not block is waited for, for ten
+    /// seconds without progress.
+    pub(crate) fn write_all(self, mut bytes: &[u8]) -> Result<(), i32> {
+        while !bytes.is_empty() {
+            // SAFETY: the kernel reads at most the slice's length.
+            let n = unsafe { syscall(WRITE, [self.0 as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) };
+            match n {
+                EINTR => {}
+                EAGAIN if self.has_room() => {}
+                1.. => bytes = &bytes[n as usize..],
+                0 => return Err(EIO),
+                _ => return Err(-n as i32),
+            }
+        }
+        Ok(())
+    }
+
+    /// Wait until something can be written. False: that takes too long.
+    fn has_room(self) -> bool {
+        let mut poll = self.0 as u32 as u64 | POLLOUT << 32;
+        loop {
+            // SAFETY: the kernel reads and writes eight bytes.
+            match unsafe { syscall(POLL, [&raw mut poll as usize, 1, PATIENCE, 0, 0, 0]) } {
+                EINTR => {}
+                ready => return ready > 0,
+            }
+        }
+    }
+}
+
+/// What is at a path if it is no regular file (a terminal, a pipe, a device): to be written to, not to be replaced. Waits for the reader
+/// of a pipe.
+pub(crate) fn open_special(path: &CStr) -> Option<(File, Descriptor)> {
+    const O_WRONLY: usize = 1;
+    const O_CLOEXEC: usize = 0o2_000_000;
+    const O_NOCTTY: usize = 0o400;
+    const KIND: u32 = 0o170_000;
+    const REGULAR: u32 = 0o100_000;
+    /// `st_mode` in `struct stat`, which has 144 bytes.
+    const MODE: usize = 24 / 4;
+    // SAFETY: the path is a C string; the kernel fills the structure.
+    unsafe {
+        let opened = syscall(OPEN, [path.as_ptr() as usize, O_WRONLY | O_CLOEXEC | O_NOCTTY, 0, 0, 0, 0]);
+        let file = File::from(opened)?;
+        let mut stat = [0u32; 144 / 4];
+        let told = syscall(FSTAT, [opened as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0]) == 0;
+        (told && stat[MODE] & KIND != REGULAR).then_some((file, Descriptor(opened as i32)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_closed_pipe_is_an_error_and_no_end() {
+        const EPIPE: i32 = 32;
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        // The runtime of Rust ignores the signal; the kernel forgets it then. What is tested through C programs is the rest.
+        let written = without_write_signals(|| Descriptor(writer.as_raw_fd()).write_all(b"x"));
+        assert_eq!(written, Err(EPIPE));
+        const EBADF: i32 = 9;
+        assert_eq!(Descriptor(-1).write_all(b"x"), Err(EBADF));
+        assert_eq!(Descriptor(-1).write_all(b""), Ok(()));
+    }
+
+    #[test]
+    fn a_slow_reader_is_waited_for() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        const FCNTL: usize = 72;
+        const F_SETFL: usize = 4;
+        const O_NONBLOCK: usize = 0o4000;
+        // SAFETY: a descriptor of this test's.
+        unsafe { syscall(FCNTL, [writer.as_raw_fd() as usize, F_SETFL, O_NONBLOCK, 0, 0, 0]) };
+        let slow = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let mut read = std::vec::Vec::new();
+            reader.read_to_end(&mut read).unwrap();
+            read.len()
+        });
+        assert_eq!(Descriptor(writer.as_raw_fd()).write_all(&[7; 300_000]), Ok(()));
+        drop(writer);
+        assert_eq!(slow.join().unwrap(), 300_000);
+    }
+
+    #[test]
+    fn devices_are_written_to() {
+        const ENOSPC: i32 = 28;
+        let (_file, full) = open_special(c"/dev/full").unwrap();
+        assert_eq!(full.write_all(b"x"), Err(ENOSPC));
+        assert!(open_special(c"/proc/self/nothing").is_none());
+        let own = std::ffi::CString::new(std::env::current_exe().unwrap().to_str().unwrap()).unwrap();
+        assert!(open_special(&own).is_none());
+    }
+}
