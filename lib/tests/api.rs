@@ -51,6 +51,30 @@ fn the_profiler() {
     with_both("prof_api.c", &[], environment, "");
 }
 
+/// The program says where its dump is to go; the environment may have said something else.
+#[test]
+fn a_dump_at_exit_for_the_program() {
+    let folder = library().parent().unwrap();
+    let program = compile("prof_exit.c", &[INCLUDE, &format!("-L{}", folder.display()), "-lmimalloc_pprof"]);
+    let place = temporary("exit");
+    std::fs::create_dir_all(&place).unwrap();
+    for (environment, overrides, expected) in
+        [(false, "0", "own"), (false, "1", "own"), (true, "0", "env"), (true, "1", "own")]
+    {
+        let mut command = Command::new(&program);
+        command.args(["own.%p", overrides]).current_dir(&place).env("LD_LIBRARY_PATH", folder);
+        if environment {
+            command.env("MIMALLOC_PROF", "1").env("MIMALLOC_PROF_DUMP_AT_EXIT", place.join("env.%p"));
+        }
+        assert_eq!(succeed(&mut command), "");
+        let files: Vec<_> = std::fs::read_dir(&place).unwrap().map(|file| file.unwrap().path()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert!(files[0].file_stem().unwrap() == expected, "{files:?}, not {expected}");
+        assert!(std::fs::read_to_string(&files[0]).unwrap().contains("1:    13312 ["), "the block is there");
+        std::fs::remove_file(&files[0]).unwrap();
+    }
+}
+
 #[test]
 fn what_is_said_of_returned_memory() {
     with_both("purging_truths.c", &[], succeed, "");
