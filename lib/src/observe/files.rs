@@ -2,11 +2,13 @@
 //!
 //! Whoever has a dump written, by whatever trigger, comes through here: one at a time, on a stack that is large enough.
 
-use super::output::Path;
-use super::settings::{self, Named, is_named, with_pattern};
+use super::output::Failure;
+use super::path::{Path, expand};
+use super::settings::{self, Named, format, is_named, with_pattern};
 use super::{dump, inherited};
-use crate::os::{self, lock::Lock};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use crate::os::{self, libc, lock::Lock};
+use core::fmt::Write;
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::*};
 
 /// One file at a time.
 static WRITING: Lock = Lock::new();
@@ -14,12 +16,15 @@ static WRITING: Lock = Lock::new();
 static FAILED: AtomicU64 = AtomicU64::new(0);
 /// Those of them that nobody was told of.
 static UNTOLD: AtomicU64 = AtomicU64::new(0);
+/// Why the last of them could not, as `errno` has it.
+static CAUSE: AtomicI32 = AtomicI32::new(0);
 /// The number of the last triggered dump.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Write a file of this kind, if it is wanted at all. `number`: what `%n` is. False: it could not be written, which is counted.
 pub(crate) fn write(file: Named, number: u32) -> bool {
-    !is_named(file) || WRITING.held_by_me() || os::on_large_stack(|| write_here(file, number))
+    let write = |file| !is_named(file) || os::on_large_stack(|| write_here(file, number));
+    WRITING.held_by_me() || (write(file) & (file != Named::Exit || write(Named::ExitPacked)))
 }
 
 /// Write the next numbered dump. Its number; `None`: it could not be written, or there is no name for it.
@@ -34,7 +39,7 @@ pub(crate) fn write_next() -> Option<u32> {
 /// Remove a file that [`write()`] has written.
 pub(crate) fn remove(file: Named, number: u32) {
     os::on_large_stack(|| {
-        if let Some(path) = path(file, number) {
+        if let Ok(path) = path(file, number) {
             path.remove();
         }
     });
@@ -43,13 +48,14 @@ pub(crate) fn remove(file: Named, number: u32) {
 #[inline(never)]
 fn write_here(file: Named, number: u32) -> bool {
     WRITING.lock();
-    let written = path(file, number).is_some_and(|path| dump::write(&path));
+    let written = path(file, number).and_then(|path| dump::write(&path, format(file)));
     WRITING.unlock();
-    if !written {
+    if let Err(why) = written {
         FAILED.fetch_add(1, Relaxed);
         UNTOLD.fetch_add(1, Relaxed);
+        CAUSE.store(why.cause, Relaxed);
     }
-    written
+    written.is_ok()
 }
 
 /// The dump at exit could not be written, or one before: say so, once.
@@ -60,7 +66,9 @@ pub(crate) fn tell_failures() {
     os::on_large_stack(|| {
         let file = if is_named(Named::Exit) { Named::Exit } else { Named::Dump };
         let path = path(file, NUMBER.load(Relaxed)).unwrap_or(Path::EMPTY);
-        os::complain_about(b"cannot write the profile ", path.as_bytes());
+        let mut why = Path::EMPTY;
+        let _ = write!(why, ": {}", Failure::from(CAUSE.load(Relaxed)));
+        os::complain_parts(&[b"cannot write the profile ", path.as_bytes(), why.as_bytes()]);
     });
 }
 
@@ -89,53 +97,8 @@ pub(crate) fn forked() {
     NUMBER.store(0, Relaxed);
 }
 
-fn path(file: Named, number: u32) -> Option<Path> {
+fn path(file: Named, number: u32) -> Result<Path, Failure> {
     let mut path = Path::EMPTY;
-    (with_pattern(file, |pattern| expand(pattern, number, &mut path)) == Some(true)).then_some(path)
-}
-
-/// Replace `%p` by the process id, `%n` by a number of four digits or more, and `%%` by `%`.
-fn expand(pattern: &[u8], number: u32, path: &mut Path) -> bool {
-    let mut rest = pattern;
-    while let Some(percent) = rest.iter().position(|&b| b == b'%') {
-        let mut digits = [0u8; 10];
-        let (with, length) = match rest.get(percent + 1) {
-            Some(b'p') => (decimal(os::process_id(), 1, &mut digits), 2),
-            Some(b'n') => (decimal(number, 4, &mut digits), 2),
-            Some(b'%') => (b"%".as_slice(), 2),
-            _ => (b"%".as_slice(), 1),
-        };
-        if !path.push(&rest[..percent]) || !path.push(with) {
-            return false;
-        }
-        rest = &rest[percent + length..];
-    }
-    path.push(rest)
-}
-
-/// With at least so many digits.
-fn decimal(mut number: u32, least: usize, digits: &mut [u8; 10]) -> &[u8] {
-    let mut first = digits.len();
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 && digits.len() - first >= least {
-            return &digits[first..];
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns() {
-        let mut path = Path::EMPTY;
-        assert!(expand(b"/a/%p/100%%/%n.%x%", 7, &mut path));
-        let expected = std::format!("/a/{}/100%/0007.%x%", std::process::id());
-        assert_eq!(core::str::from_utf8(path.as_bytes()).unwrap(), expected);
-        assert_eq!(decimal(u32::MAX, 4, &mut [0; 10]), b"4294967295");
-    }
+    let expanded = with_pattern(file, |pattern| expand(pattern, number, &mut path));
+    expanded.unwrap_or(Err(libc::EDEADLK)).map(|()| path).map_err(Failure::from)
 }

@@ -20,6 +20,8 @@ pub(crate) mod life;
 mod modules;
 pub(crate) mod observer;
 mod output;
+mod path;
+mod room;
 #[allow(dead_code, reason = "what dumps and the C interface read")]
 pub(crate) mod sampler;
 mod settings;

@@ -2,14 +2,15 @@
 //!
 //! What is written wrongly is told once, and the default is used.
 
-use super::output::Path;
+use super::dump::Format;
+use super::path::{self, Path};
 use super::sampler::Options;
 use super::triggers::Triggers;
 use super::values;
 use crate::options::{self, Name};
 use crate::os::{self, lock::Lock};
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::*};
 
 /// Which of the processes that a program makes are looked at and write files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,8 @@ pub(crate) struct Settings {
 pub(crate) enum Named {
     /// The dump at exit, also written as a snapshot.
     Exit,
+    /// The same moment as the dump at exit, in another form; in recordings.
+    ExitPacked,
     /// Dumps that something triggers, numbered.
     Dump,
     /// Those of peaks, numbered by themselves.
@@ -43,7 +46,7 @@ pub(crate) enum Named {
     /// The folder of a recording.
     Recording,
 }
-const NAMED: usize = 4;
+const NAMED: usize = 5;
 
 /// The patterns. Under `NAMING`.
 struct Names([UnsafeCell<Path>; NAMED]);
@@ -103,6 +106,31 @@ pub(super) fn forked() {
     }
 }
 
+/// What the environment says about the form of dumps: 0 nothing, else the form's number plus one.
+static FORMAT: AtomicU8 = AtomicU8::new(0);
+const FORMATS: [Format; 3] = [Format::Text, Format::Proto, Format::ProtoGz];
+
+/// The form of a file: as the environment says, else as its name does. The names in a recording are ours, and always tell. After [`read`].
+pub(crate) fn format(file: Named) -> Format {
+    let asked = (FORMAT.load(Relaxed) as usize).checked_sub(1).map(|number| FORMATS[number]);
+    let of_name = with_pattern(file, |name| match extension(name) {
+        b".pb.gz" => Format::ProtoGz,
+        b".pb" => Format::Proto,
+        _ => Format::Text,
+    });
+    let of_name = of_name.unwrap_or(Format::Text);
+    let folder = copy(Named::Recording);
+    let is_ours =
+        is_named(Named::Recording) && with_pattern(file, |name| name.starts_with(folder.as_bytes())) == Some(true);
+    asked.filter(|_| !is_ours).unwrap_or(of_name)
+}
+
+fn read_format() {
+    let asked = value(b"MIMALLOC_PROF_DUMP_FORMAT", "text, proto or proto-gz", Format::named);
+    let number = asked.and_then(|asked| FORMATS.iter().position(|&format| format == asked));
+    FORMAT.store(number.map_or(0, |number| number as u8 + 1), Relaxed);
+}
+
 /// Read the environment, once in a process. `None`: this process is not to be looked at.
 pub(crate) fn read() -> Option<Settings> {
     if os::is_privileged() {
@@ -113,6 +141,7 @@ pub(crate) fn read() -> Option<Settings> {
         return None;
     }
     read_names();
+    read_format();
     let follow = follow();
     if follow == Follow::None
         && let Some(parent) = os::variable(b"MIMALLOC_PROF_PARENT").and_then(values::whole)
@@ -134,7 +163,7 @@ fn follow() -> Follow {
             if other.is_some() {
                 os::complain(b"MIMALLOC_PROF_FOLLOW is none of none, exec, all; the default is used");
             }
-            let is_distinct = |name: &[u8]| name.is_empty() || has(name, b"%p");
+            let is_distinct = |name: &[u8]| name.is_empty() || path::tells_processes_apart(name);
             let files = [Named::Exit, Named::Dump, Named::Peak];
             let distinct = files.into_iter().all(|file| with_pattern(file, is_distinct) == Some(true));
             if distinct { Follow::All } else { Follow::Exec }
@@ -173,6 +202,9 @@ fn read_names() {
     if !read_name(Named::Exit, b"MIMALLOC_PROF_DUMP_AT_EXIT") && recording {
         in_recording(Named::Exit, b"heap.prof");
     }
+    if recording {
+        in_recording(Named::ExitPacked, b"heap.pb.gz");
+    }
     if !read_name(Named::Dump, b"MIMALLOC_PROF_DUMP") {
         if recording {
             in_recording(Named::Dump, b"heap.%n.pb.gz");
@@ -185,7 +217,7 @@ fn read_names() {
     } else {
         // Of a name that has the number somewhere, the peak's differ by a word.
         let from = if is_named(Named::Exit) { Named::Exit } else { Named::Dump };
-        let numbered = with_pattern(from, |name| has(name, b"%n")) == Some(true);
+        let numbered = with_pattern(from, path::is_numbered) == Some(true);
         beside(from, if numbered { b".peak" } else { b".peak.%n" }, Named::Peak);
     }
 }
@@ -204,7 +236,7 @@ fn read_name(file: Named, variable: &[u8]) -> bool {
 fn make_absolute(given: &[u8], path: &mut Path) -> bool {
     let mut fits = true;
     if given.first() != Some(&b'/') {
-        let mut buffer = [0; super::output::PATH];
+        let mut buffer = [0; path::PATH];
         // Where there is none that has a name, the file is to be looked for where the program then is.
         if let Some(folder) = os::folder_at_start(&mut buffer) {
             for part in folder.split_inclusive(|&byte| byte == b'%') {
@@ -235,10 +267,6 @@ fn copy(file: Named) -> Path {
     let mut copy = Path::EMPTY;
     with_pattern(file, |name| copy.push(name));
     copy
-}
-
-fn has(name: &[u8], what: &[u8; 2]) -> bool {
-    name.windows(2).any(|two| two == what)
 }
 
 /// What tells the kind of file at the end of its name, with the point; empty if nothing does.

@@ -14,15 +14,13 @@ mod version2;
 
 pub(crate) use json::{Options, dump};
 
-use super::output::Path;
-use crate::os::{self, Descriptor, File, libc};
+use super::output::{self, Path};
+use crate::os::{self, Descriptor, libc};
 use bytes::{Bytes, Sink};
 use core::ffi::CStr;
 use inventory::{Inventory, Wanted};
 
 const EIO: i32 = 5;
-const ENOENT: i32 = 2;
-const ENAMETOOLONG: i32 = 36;
 
 /// With a bitmap of the blocks of each slab.
 pub(crate) const BLOCKS: u32 = 1;
@@ -36,34 +34,28 @@ pub(crate) fn to_descriptor(descriptor: i32, flags: u32) -> Result<(), i32> {
 
 /// Write a snapshot to a file, which takes its place when it is complete; devices and pipes are written to.
 pub(crate) fn to_file(path: &CStr, flags: u32) -> Result<(), i32> {
-    os::without_write_signals(|| {
-        if let Some((_file, special)) = os::open_special(path) {
-            return to_any(special, flags);
-        }
-        let mut temporary = Path::EMPTY;
-        let (base, end) = (path.to_bytes(), b".tmp");
-        if !(temporary.push(base) && temporary.push(end)) {
-            return Err(ENAMETOOLONG);
-        }
-        let temporary = temporary.as_c_str();
-        let file = File::create(temporary).ok_or(ENOENT)?;
-        let written = to_any(file.descriptor(), flags);
-        drop(file);
-        let done = written.and_then(|()| os::rename(temporary, path).then_some(()).ok_or(ENOENT));
-        if done.is_err() {
-            os::remove(temporary);
-        }
-        done
-    })
+    if let Some((_file, special)) = os::open_special(path) {
+        return os::without_write_signals(|| to_any(special, flags));
+    }
+    let mut file = Path::EMPTY;
+    if !file.push(path.to_bytes()) {
+        return Err(libc::ENAMETOOLONG);
+    }
+    output::to_file(&file, |sink| Ok(to_sink(&mut |bytes| sink(bytes).map_err(|why| why.cause), flags)?))
+        .map_err(|why| why.cause)
 }
 
 fn to_any(descriptor: Descriptor, flags: u32) -> Result<(), i32> {
+    to_sink(&mut |bytes| descriptor.write_all(bytes), flags)
+}
+
+fn to_sink(write: &mut dyn FnMut(&[u8]) -> Result<(), i32>, flags: u32) -> Result<(), i32> {
     if flags & !(BLOCKS | VERSION2) != 0 {
         return Err(libc::EINVAL);
     }
     let mut written = Ok(());
     let mut sink = |bytes: &[u8]| {
-        written = descriptor.write_all(bytes);
+        written = write(bytes);
         written.is_ok()
     };
     let done = to(&mut sink, flags);

@@ -4,9 +4,10 @@
 pub(crate) fn scale(block_size: u64, rate: u64) -> f64 {
     let x = block_size.max(1) as f64 / rate.max(1) as f64;
     if x < 0.5 {
-        // 1/2 + coth(x/2)/2, by its series; what is left out is less than 1e-10 of it.
+        // 1/2 + coth(x/2)/2, by its series; what is left out is less than 1e-12 of it.
         let square = x * x;
-        let series = 1.0 / 12.0 - square * (1.0 / 720.0 - square * (1.0 / 30_240.0 - square / 1_209_600.0));
+        let series = 1.0 / 12.0
+            - square * (1.0 / 720.0 - square * (1.0 / 30_240.0 - square * (1.0 / 1_209_600.0 - square / 47_900_160.0)));
         return 1.0 / x + 0.5 + x * series;
     }
     1.0 / (1.0 - exp_minus(x))
@@ -36,7 +37,7 @@ mod tests {
             for size in [16u64, 48, 64, 1000, 10_240, 262_144, 262_160, 524_288, 1 << 20, 1 << 24, 1 << 40] {
                 let exact = -1.0 / (-(size as f64) / rate as f64).exp_m1();
                 let error = scale(size, rate) / exact - 1.0;
-                assert!(error.abs() < 1e-10, "{size} {rate}: {error}");
+                assert!(error.abs() < 1e-12, "{size} {rate}: {error}");
             }
         }
         assert_eq!(scale(1 << 30, 1), 1.0);

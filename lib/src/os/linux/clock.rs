@@ -3,6 +3,7 @@
 
 use super::syscall::{CLOCK_GETTIME, syscall};
 
+const REALTIME: usize = 0;
 const MONOTONIC: usize = 1;
 const PROCESS_CPUTIME: usize = 2;
 const THREAD_CPUTIME: usize = 3;
@@ -10,6 +11,11 @@ const THREAD_CPUTIME: usize = 3;
 /// Nanoseconds since some moment before the process began; never goes back, stands still while the machine sleeps.
 pub(crate) fn now() -> u64 {
     read(MONOTONIC)
+}
+
+/// Nanoseconds since the beginning of 1970, by the machine's calendar, which may be set forward and back.
+pub(crate) fn calendar_time() -> u64 {
+    read(REALTIME)
 }
 
 /// Nanoseconds that all threads of the process, also those that have ended, have run on a processor.

@@ -1,14 +1,12 @@
 //! Writing to what the program has opened, or names, without being killed or held for ever by it.
 
 use super::File;
-use super::syscall::{RT_SIGPROCMASK, WRITE, syscall};
+use super::syscall::{WRITE, syscall};
 use core::ffi::CStr;
 
 const OPEN: usize = 2;
 const FSTAT: usize = 5;
 const POLL: usize = 7;
-const SIGPENDING: usize = 127;
-const SIGTIMEDWAIT: usize = 128;
 
 const EINTR: isize = -4;
 const EAGAIN: isize = -11;
@@ -16,33 +14,6 @@ const EIO: i32 = 5;
 const POLLOUT: u64 = 4;
 /// How long a descriptor that does not block may take nothing, in milliseconds.
 const PATIENCE: usize = 10_000;
-
-/// `SIGPIPE` and `SIGXFSZ`: what the kernel sends a thread besides the error when nobody reads, or when a file gets too long. Both
-/// end the process if nothing is done about them.
-const SIGNALS: u64 = 1 << (13 - 1) | 1 << (25 - 1);
-/// Bytes of a set of signals.
-const SET: usize = 8;
-
-/// Run with signals that writing may bring held back, and taken away afterwards unless the program had them waiting already.
-pub(crate) fn without_write_signals<R>(write: impl FnOnce() -> R) -> R {
-    const BLOCK: usize = 0;
-    const SETMASK: usize = 2;
-    let (held, mut before, mut waiting) = (SIGNALS, 0u64, 0u64);
-    // SAFETY: the kernel reads and writes one word at each pointer.
-    unsafe {
-        syscall(RT_SIGPROCMASK, [BLOCK, &raw const held as usize, &raw mut before as usize, SET, 0, 0]);
-        syscall(SIGPENDING, [&raw mut waiting as usize, SET, 0, 0, 0, 0]);
-    }
-    let result = write();
-    let (ours, none) = (SIGNALS & !waiting, [0u64; 2]);
-    // SAFETY: as above. Waits for no time at all, for each signal once.
-    unsafe {
-        while ours != 0 && syscall(SIGTIMEDWAIT, [&raw const ours as usize, 0, none.as_ptr() as usize, SET, 0, 0]) > 0 {
-        }
-        syscall(RT_SIGPROCMASK, [SETMASK, &raw const before as usize, 0, SET, 0, 0]);
-    }
-    result
-}
 
 /// A descriptor of the program's. Not closed.
 #[derive(Clone, Copy)]
@@ -101,6 +72,7 @@ pub(crate) fn open_special(path: &CStr) -> Option<(File, Descriptor)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::without_write_signals;
     use super::*;
     use std::io::Read;
     use std::os::fd::AsRawFd;

@@ -10,6 +10,7 @@ const O_NOFOLLOW: usize = 0o400_000;
 const O_CLOEXEC: usize = 0o2_000_000;
 const EINTR: isize = -4;
 const EEXIST: isize = -17;
+const EIO: i32 = 5;
 
 /// An open file; closed when dropped.
 pub(crate) struct File(usize);
@@ -21,20 +22,16 @@ impl File {
         Self::from(unsafe { syscall(OPEN, [path.as_ptr() as usize, O_CLOEXEC, 0, 0, 0, 0]) })
     }
 
-    /// Create or truncate for writing, readable by the user alone. Symbolic links are not followed.
-    pub(crate) fn create(path: &CStr) -> Option<File> {
+    /// Create or truncate for writing, readable by the user alone. Symbolic links are not followed. Or the cause as `errno` has it.
+    pub(crate) fn create(path: &CStr) -> Result<File, i32> {
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
         // SAFETY: the path is a C string.
-        Self::from(unsafe { syscall(OPEN, [path.as_ptr() as usize, flags, 0o600, 0, 0, 0]) })
+        let result = unsafe { syscall(OPEN, [path.as_ptr() as usize, flags, 0o600, 0, 0, 0]) };
+        cause(result).map(|()| File(result as usize))
     }
 
     pub(super) fn from(result: isize) -> Option<File> {
         (result >= 0).then_some(File(result as usize))
-    }
-
-    /// To write to while this lives.
-    pub(crate) fn descriptor(&self) -> super::Descriptor {
-        super::Descriptor(self.0 as i32)
     }
 
     /// Bytes read: 0 at the end, `None` on an error.
@@ -55,18 +52,20 @@ impl File {
         n == buffer.len() as isize
     }
 
-    /// True when everything was written.
-    pub(crate) fn write_all(&self, mut bytes: &[u8]) -> bool {
+    /// Write everything, or tell why not. A file size limit is a cause as any other: see
+    /// [`without_write_signals`](super::without_write_signals).
+    pub(crate) fn write_all(&self, mut bytes: &[u8]) -> Result<(), i32> {
         while !bytes.is_empty() {
             // SAFETY: the kernel reads at most the slice's length.
             let n = unsafe { syscall(WRITE, [self.0, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) };
             match n {
                 EINTR => {}
                 1.. => bytes = &bytes[n as usize..],
-                _ => return false,
+                0 => return Err(EIO), // no file system does that
+                _ => return cause(n),
             }
         }
-        true
+        Ok(())
     }
 }
 
@@ -77,21 +76,44 @@ impl Drop for File {
     }
 }
 
-/// Make a folder for the user alone. True when it exists afterwards.
-pub(crate) fn make_folder(path: &CStr) -> bool {
+/// The `errno` in a result of the kernel's.
+fn cause(result: isize) -> Result<(), i32> {
+    if result < 0 { Err(-result as i32) } else { Ok(()) }
+}
+
+/// Make a folder for the user alone; one that is there is fine.
+pub(crate) fn make_folder(path: &CStr) -> Result<(), i32> {
     // SAFETY: the path is a C string.
-    let made = unsafe { syscall(MKDIR, [path.as_ptr() as usize, 0o700, 0, 0, 0, 0]) };
-    made == 0 || made == EEXIST
+    match unsafe { syscall(MKDIR, [path.as_ptr() as usize, 0o700, 0, 0, 0, 0]) } {
+        EEXIST => Ok(()),
+        result => cause(result),
+    }
 }
 
 /// Put a finished file in its place, replacing what is there, in one step.
-pub(crate) fn rename(from: &CStr, to: &CStr) -> bool {
+pub(crate) fn rename(from: &CStr, to: &CStr) -> Result<(), i32> {
     // SAFETY: both paths are C strings.
-    unsafe { syscall(RENAME, [from.as_ptr() as usize, to.as_ptr() as usize, 0, 0, 0, 0]) == 0 }
+    cause(unsafe { syscall(RENAME, [from.as_ptr() as usize, to.as_ptr() as usize, 0, 0, 0, 0]) })
 }
 
 /// Remove an unfinished file.
 pub(crate) fn remove(path: &CStr) {
     // SAFETY: the path is a C string.
     unsafe { syscall(UNLINK, [path.as_ptr() as usize, 0, 0, 0, 0, 0]) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::libc::ENOENT;
+    use super::*;
+
+    #[test]
+    fn causes_are_told() {
+        const ENOTDIR: i32 = 20;
+        assert_eq!(File::create(c"/dev/null/x").err(), Some(ENOTDIR));
+        assert_eq!(rename(c"/nowhere/a", c"/nowhere/b"), Err(ENOENT));
+        assert_eq!(make_folder(c"/"), Ok(()));
+        let full = File(File::create(c"/dev/full").map(|file| core::mem::ManuallyDrop::new(file).0).unwrap());
+        assert_eq!(full.write_all(b"x"), Err(super::super::libc::ENOSPC));
+    }
 }

@@ -36,11 +36,17 @@ pub(crate) const AT_ENTRY: u64 = 9;
 /// `getauxval`: set in programs that run with more rights than their user.
 pub(crate) const AT_SECURE: u64 = 23;
 
+pub(crate) const ENOENT: i32 = 2;
 pub(crate) const EAGAIN: i32 = 11;
 pub(crate) const ENOMEM: i32 = 12;
 pub(crate) const EFAULT: i32 = 14;
+pub(crate) const EBUSY: i32 = 16;
 pub(crate) const EINVAL: i32 = 22;
+pub(crate) const ENOSPC: i32 = 28;
+pub(crate) const EDEADLK: i32 = 35;
+pub(crate) const ENAMETOOLONG: i32 = 36;
 pub(crate) const EOVERFLOW: i32 = 75;
+pub(crate) const ECANCELED: i32 = 125;
 
 /// The calling thread's `errno`.
 #[inline(always)]

@@ -11,6 +11,7 @@ pub(crate) mod libc;
 mod memory;
 mod pressure;
 mod process;
+mod signal;
 mod stack;
 mod syscall;
 #[macro_use]
@@ -24,4 +25,5 @@ pub(crate) use environment::*;
 pub(crate) use file::*;
 pub(crate) use memory::*;
 pub(crate) use process::*;
+pub(crate) use signal::*;
 pub(crate) use thread::*;

@@ -1,7 +1,7 @@
 //! What the kernel knows of this process: times, memory, faults. And its standard error.
 
 use super::File;
-use super::syscall::{CLOCK_GETTIME, WRITE, syscall};
+use super::syscall::{CLOCK_GETTIME, PROCESS_VM_READV, UNAME, WRITE, syscall};
 use core::ffi::{CStr, c_char, c_int};
 
 unsafe extern "C" {
@@ -13,6 +13,9 @@ unsafe extern "C" {
 
 /// Room that `realpath` needs, in bytes.
 pub(crate) const PATH_MAX: usize = 4096;
+
+/// Room for a host name with its end, in bytes.
+pub(crate) const HOST_NAME: usize = 65;
 
 const GETRUSAGE: usize = 98;
 const CLOCK_BOOTTIME: usize = 7;
@@ -95,6 +98,27 @@ pub(crate) fn exit_process(status: i32) -> ! {
     }
 }
 
+/// Copy memory of this process that may vanish meanwhile. False: not all of it is there.
+pub(crate) fn read_own_memory(address: usize, into: &mut [u8]) -> bool {
+    let local = [into.as_mut_ptr() as usize, into.len()];
+    let remote = [address, into.len()];
+    let own = super::process_id() as usize;
+    // SAFETY: the kernel writes at most the slice's length, and reads only what is mapped.
+    let n = unsafe { syscall(PROCESS_VM_READV, [own, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0]) };
+    n == into.len() as isize
+}
+
+/// The machine's name on the network.
+pub(crate) fn host_name(buffer: &mut [u8; HOST_NAME]) -> &[u8] {
+    // Six fields of this size; the name is the second.
+    let mut names = [0u8; 6 * HOST_NAME];
+    // SAFETY: the kernel fills the structure, which is of this size.
+    unsafe { syscall(UNAME, [names.as_mut_ptr() as usize, 0, 0, 0, 0, 0]) };
+    buffer.copy_from_slice(&names[HOST_NAME..2 * HOST_NAME]);
+    let length = buffer.iter().position(|&byte| byte == 0).unwrap_or(HOST_NAME);
+    &buffer[..length]
+}
+
 /// Write to standard error; errors have nowhere to go.
 pub(crate) fn write_error(mut bytes: &[u8]) {
     const EINTR: isize = -4;
@@ -124,6 +148,20 @@ mod tests {
         assert!(usage().peak_resident > about);
         assert!(with.elapsed >= before.elapsed && with.elapsed < 3_600_000, "{with:?}");
         while usage().user + usage().system == before.user + before.system {}
+    }
+
+    #[test]
+    fn memory_that_may_not_be_there() {
+        let there = [7u8; 10];
+        let mut copy = [0u8; 10];
+        assert!(read_own_memory(there.as_ptr() as usize, &mut copy) && copy == there);
+        assert!(!read_own_memory(8, &mut copy));
+    }
+
+    #[test]
+    fn the_host() {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        assert_eq!(host_name(&mut [0; HOST_NAME]), name.trim_end().as_bytes());
     }
 
     #[test]
