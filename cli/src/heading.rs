@@ -51,7 +51,7 @@ fn counted(profile: &Profile, metric: Metric) -> Option<String> {
 pub(crate) fn other_metric(profile: &Profile, metric: Metric) -> Option<String> {
     let empty = metric == Metric::Live && profile.recorded(Metric::Live).objects == 0 && profile.has_allocated();
     empty.then(|| {
-        let samples = count(profile.recorded(Metric::Allocated).objects);
+        let samples = count(profile.recorded_blocks(Metric::Allocated));
         format!("nothing of it is live any more; --metric alloc shows the {samples} samples of what was allocated")
     })
 }
@@ -69,7 +69,7 @@ pub(crate) fn basis(profile: &Profile, metric: Metric) -> String {
     if !profile.is_sampled() {
         return "every block was recorded".to_owned();
     }
-    let samples = profile.recorded(metric).objects;
+    let samples = profile.recorded_blocks(metric);
     let plural = if samples == 1 { "sample" } else { "samples" };
     format!("estimated from {} {plural}, one per {}", count(samples), bytes(profile.sample_rate))
 }

@@ -7,7 +7,7 @@ use mpp_profile::{Location, LocationId, ModuleId, Profile, Sample, Stack, StackI
 /// so addresses mean nothing afterwards.
 ///
 /// # Errors
-/// If there is none, if they were sampled at different rates, or have more parts than a profile can.
+/// If there is none, if they were sampled at different rates or by different writers, or have more parts than a profile can.
 pub(crate) fn merge(profiles: Vec<Profile>) -> anyhow::Result<Profile> {
     let mut profiles = profiles.into_iter();
     let mut merged = profiles.next().context("no profile")?;
@@ -18,6 +18,10 @@ pub(crate) fn merge(profiles: Vec<Profile>) -> anyhow::Result<Profile> {
             "processes sampled at different rates ({} and {} bytes) cannot be added up; choose one with --pid",
             rates.0,
             rates.1
+        );
+        ensure!(
+            merged.amounts == profile.amounts,
+            "profiles of estimates and profiles of what was recorded cannot be added up; choose one with --pid"
         );
         // Counts and remarks of one process say nothing about all.
         merged.comments.clear();

@@ -18,8 +18,8 @@
 //!
 //! * **Inputs are hostile.** A reader never panics, reads its input as a stream, keeps no more than a stated multiple of
 //!   what it read ([`formats::Limits`]), and names the line or offset at which it gave up.
-//! * **The model keeps what the file says.** Amounts are the raw sampled sums; estimates are computed from them
-//!   ([`Sample::estimate`]), so that nothing is lost by rounding and a profile can be written back as it was.
+//! * **The model keeps what the file says.** Amounts are the raw sampled sums where the file tells them; estimates are computed from
+//!   them ([`Profile::estimate_of`]), so that nothing is lost by rounding and a profile can be written back as it was.
 //! * **All views of one profile agree to the byte.** Estimates become whole numbers once
 //!   ([`analysis::Weights`]); tables and flame graphs only add them up.
 //! * **Order is deterministic.** The same input gives the same output, whatever the hash seeds.
@@ -34,6 +34,6 @@ pub mod units;
 pub use error::{Position, ReadError, WriteError};
 pub use formats::{read, read_with};
 pub use model::{
-    Amount, BuildId, Estimate, Format, Frame, Location, LocationId, Metric, Module, ModuleId, Profile, Resolution,
-    Sample, Stack, StackEnd, StackId, Truncation, TruncationReason, Unit, lookup_address,
+    Amount, Amounts, BuildId, Estimate, Format, Frame, Location, LocationId, Metric, Module, ModuleId, Profile,
+    Resolution, Sample, Stack, StackEnd, StackId, Truncation, TruncationReason, Unit, lookup_address,
 };

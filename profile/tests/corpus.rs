@@ -3,7 +3,7 @@
 mod support;
 
 use mpp_profile::analysis::{Folded, Quality, Table, View};
-use mpp_profile::{Amount, Format, Metric, Profile, ReadError, read};
+use mpp_profile::{Amount, Amounts, Format, Metric, Profile, ReadError, read};
 use support::{data, shared_corpus};
 
 struct Expected {
@@ -119,14 +119,31 @@ fn go_text_brings_its_names() {
     assert!(grow.flat.bytes > 1_013_760 && grow.place.as_ref().is_some_and(|(file, _)| &**file == "./main.go"));
 }
 
+/// `go tool pprof -raw` of the same file says so.
 #[test]
-fn what_is_no_heap_text_is_named() {
-    for (file, part) in [
-        ("go-heap.pb.gz", "gzip"),
-        ("go-heap.raw.pb", "profile.proto"),
-        ("dhat-ad-hoc.json", "DHAT"),
-        ("gperftools-perl.cpu.prof", "CPU profile"),
-    ] {
+fn go_profiles_are_read_as_go_means_them() {
+    let packed = read(&data("go-heap.pb.gz")[..], "go").unwrap();
+    let plain = read(&data("go-heap.raw.pb")[..], "go").unwrap();
+    for profile in [&packed, &plain] {
+        assert_eq!(
+            (profile.format, profile.amounts, profile.warnings.len()),
+            (Format::PprofForeign, Amounts::Estimated, 0)
+        );
+        assert_eq!(profile.recorded(Metric::Allocated), Amount { objects: 138_115, bytes: 254_626_336 });
+        assert_eq!(profile.recorded(Metric::Live), Amount { objects: 18_172, bytes: 10_219_357 });
+        assert_eq!(Table::build(profile, &View::default()).total.bytes, 10_219_357);
+        assert!(profile.recorded_blocks(Metric::Live) < 4000);
+        let table = Table::build(profile, &View::default());
+        let grow = table.rows.iter().find(|row| &*row.name == "main.grow").unwrap();
+        assert!(grow.flat.bytes > 500_000 && grow.place.as_ref().is_some_and(|(file, _)| file.ends_with("main.go")));
+    }
+    let text = read(&data("go-heap-debug1.txt")[..], "go").unwrap();
+    assert_eq!(text.sample_rate, packed.sample_rate);
+}
+
+#[test]
+fn what_is_no_heap_profile_is_named() {
+    for (file, part) in [("dhat-ad-hoc.json", "DHAT"), ("gperftools-perl.cpu.prof", "CPU profile")] {
         let error = read(&data(file)[..], file).unwrap_err();
         assert!(matches!(error, ReadError::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains(part), "{error}");

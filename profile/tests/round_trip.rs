@@ -4,8 +4,8 @@ mod support;
 
 use mpp_profile::formats::heap_text::write;
 use mpp_profile::{
-    Amount, BuildId, Format, Location, LocationId, Module, Profile, Sample, Stack, StackEnd, StackId, Truncation,
-    TruncationReason, read,
+    Amount, Amounts, BuildId, Format, Location, LocationId, Module, Profile, Sample, Stack, StackEnd, StackId,
+    Truncation, TruncationReason, read,
 };
 use proptest::prelude::*;
 
@@ -108,7 +108,11 @@ proptest! {
 #[test]
 fn dumps_of_others_keep_everything_but_their_names() {
     for (name, content) in support::all_data() {
-        let Ok(mut profile) = read(&content[..], &name) else { continue };
+        // Those with estimates have nothing that this format could keep.
+        let Some(mut profile) = read(&content[..], &name).ok().filter(|profile| profile.amounts == Amounts::Recorded)
+        else {
+            continue;
+        };
         let mut back = read(&written(&profile)[..], &name).unwrap();
         assert_eq!(back.format, Format::HeapV2Foreign, "{name}");
         back.format = profile.format;

@@ -59,7 +59,7 @@ impl Weights {
     /// Estimates every sample of the profile.
     pub fn of(profile: &Profile, metric: Metric) -> Self {
         let estimates: Vec<_> =
-            profile.samples.iter().map(|sample: &Sample| sample.estimate(metric, profile.sample_rate)).collect();
+            profile.samples.iter().map(|sample: &Sample| profile.estimate_of(sample, metric)).collect();
         let bytes = apportion(estimates.iter().map(|estimate| estimate.bytes));
         let blocks = apportion(estimates.iter().map(|estimate| estimate.blocks));
         let samples: Vec<Sum> = estimates

@@ -9,17 +9,21 @@ pub(super) enum Detected {
     HeapText { junk_bytes: usize, junk_lines: u64 },
     /// DHAT's JSON.
     Dhat,
+    /// pprof's `profile.proto`, not packed.
+    ProfileProto,
+    /// Something that is packed with gzip.
+    Gzip,
     /// Something that is recognised but not read.
     Unsupported { what: &'static str, advice: &'static str },
     /// Nothing that is recognised; why, escaped.
     Unrecognised(String),
 }
 
+const GZIP: &[u8] = b"\x1f\x8b";
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Contents known by how they begin, in the order in which they are tried.
 const MAGIC: &[(&[u8], &str, &str)] = &[
-    (b"\x1f\x8b", "gzip data, as pprof's profile.proto comes in", "unpack it or dump the profile as heap_v2 text"),
     (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
     (b"\x7fELF", "an ELF program, library or core dump", "give the profile, not the program"),
@@ -55,6 +59,9 @@ const MAGIC: &[(&[u8], &str, &str)] = &[
 pub(super) fn detect(head: &[u8]) -> Detected {
     let bom = if head.starts_with(UTF8_BOM) { UTF8_BOM.len() } else { 0 };
     let text = &head[bom..];
+    if head.starts_with(GZIP) {
+        return Detected::Gzip;
+    }
     if head.is_empty() {
         return Detected::Unrecognised("it is empty".into());
     }
@@ -103,10 +110,10 @@ fn binary(head: &[u8]) -> Option<Detected> {
             return Some(Detected::Unrecognised("it begins with zero bytes only".into()));
         }
         _ if is_cpu_profile(head) => "a CPU profile of gperftools",
-        _ if is_profile_proto(head) => "pprof's profile.proto without gzip",
+        _ if is_profile_proto(head) => return Some(Detected::ProfileProto),
         _ => return None,
     };
-    Some(Detected::Unsupported { what, advice: "take a heap profile as heap_v2 text" })
+    Some(Detected::Unsupported { what, advice: "take a heap profile" })
 }
 
 /// gperftools' CPU profiles begin with machine words of either size and order: 0, header words (3), version (0; Java's 1).
@@ -125,9 +132,12 @@ fn is_profile_proto(head: &[u8]) -> bool {
     const ENOUGH: usize = 4;
     let control = head.iter().take(64).any(|&byte| byte < b'\t');
     let mut rest = head;
-    for _ in 0..ENOUGH {
+    for field in 0..ENOUGH {
         let Some((&key, after)) = rest.split_first() else { break };
-        let Some((value, after)) = varint(after) else { return false };
+        let Some((value, after)) = varint(after) else {
+            // It may be cut off.
+            return control && field > 0 && after.len() < 9;
+        };
         let skipped = match key & 7 {
             0 => Some(after),
             // A field that is longer than what is there to look at is as good as any.
@@ -195,13 +205,13 @@ mod tests {
 
     #[test]
     fn other_contents_are_named() {
-        assert!(what(b"\x1f\x8b\x08").contains("gzip"));
+        assert_eq!(detect(b"\x1f\x8b\x08"), Detected::Gzip);
         assert!(what(b"\x7fELF").contains("ELF"));
         assert_eq!(detect(b" {\"dhatFileVersion\":2"), Detected::Dhat);
         assert!(what(b"[1]").contains("JSON"));
         assert!(what(b"heap profile:     85: 178257920 [    85: 178257920] @ growthz\n").contains("growth"));
         assert!(what(b"main;a b;c 12\nx").contains("folded"));
-        assert!(what(b"Z\x04\x08\x01\x10\x02`\x80 \n\x04\x08\x03\x10\x04\n\x04").contains("profile.proto"));
+        assert_eq!(detect(b"Z\x04\x08\x01\x10\x02`\x80 \n\x04\x08\x03\x10\x04\n\x04"), Detected::ProfileProto);
         let word = |value: u64| value.to_le_bytes();
         assert!(what(&[word(0), word(3), word(0), word(10_000)].concat()).contains("CPU"));
         let word = |value: u32| value.to_be_bytes();

@@ -59,6 +59,13 @@ impl<'n, R: Read> Lines<'n, R> {
         Ok(&self.buffer[self.start..self.end])
     }
 
+    /// The input from its first byte on, for a reader of something other than lines. Only before the first line.
+    pub(super) fn into_input(mut self) -> impl Read + use<R> {
+        self.buffer.truncate(self.end);
+        self.buffer.drain(..self.start);
+        std::io::Cursor::new(self.buffer).chain(self.input)
+    }
+
     /// Drops what precedes the first line that matters; `lines` is how many line ends are in it.
     pub(super) fn skip(&mut self, bytes: usize, lines: u64) {
         self.start += bytes.min(self.end - self.start);
@@ -102,6 +109,11 @@ impl<'n, R: Read> Lines<'n, R> {
             text = shorter;
         }
         Ok(Some(Line { text, ended: length.is_some() }))
+    }
+
+    /// What the caller calls the input.
+    pub(super) fn name(&self) -> &'n str {
+        self.name
     }
 
     /// Number of the last line handed out, from 1.

@@ -5,11 +5,14 @@ mod dhat;
 pub mod heap_text;
 mod lines;
 mod maps;
+pub mod pprof;
 pub mod snapshot;
 
 use std::io::Read;
 
-use crate::error::ReadError;
+use flate2::read::MultiGzDecoder;
+
+use crate::error::{Position, ReadError};
 use crate::model::Profile;
 use detect::Detected;
 use lines::Lines;
@@ -17,12 +20,12 @@ use lines::Lines;
 /// How much a reader takes before it gives up with [`ReadError::TooLarge`].
 ///
 /// The defaults are far above what any recorder writes and keep the memory for a profile below about 2 GiB. A reader
-/// also never needs more than about 64 times the bytes it has read.
+/// also never needs more than about 64 times the bytes it has read (of packed input, of what comes out).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of input.
+    /// Bytes of input; of packed input also the bytes that come out.
     pub input_bytes: u64,
-    /// Bytes of one line, without its end.
+    /// Bytes of one line, without its end, or of one field of a binary format.
     pub line_bytes: usize,
     /// Samples, and hence stacks.
     pub samples: usize,
@@ -72,8 +75,29 @@ pub fn read(input: impl Read, name: &str) -> Result<Profile, ReadError> {
 pub fn read_with(input: impl Read, name: &str, limits: &Limits) -> Result<Profile, ReadError> {
     let mut lines = Lines::new(input, name, limits);
     match detect::detect(lines.peek()?) {
+        Detected::Gzip => read_plain(Lines::new(MultiGzDecoder::new(lines.into_rest()), name, limits), limits),
+        _ => read_plain(lines, limits),
+    }
+}
+
+/// Reads what is not packed, or not any more.
+fn read_plain(mut lines: Lines<'_, impl Read>, limits: &Limits) -> Result<Profile, ReadError> {
+    let name = lines.name();
+    let detected = match lines.peek() {
+        // The first bytes of packed data that is damaged.
+        Err(ReadError::Io { source, .. }) if pprof::is_damage(&source) => {
+            let (position, message) = (Position::Offset(0), format!("the gzip data is damaged or cut off: {source}"));
+            return Err(ReadError::Damaged { name: name.into(), position, message });
+        }
+        peeked => detect::detect(peeked?),
+    };
+    match detected {
         Detected::HeapText { junk_bytes, junk_lines } => heap_text::read(lines, junk_bytes, junk_lines, limits),
         Detected::Dhat => dhat::read(lines, name, limits),
+        Detected::ProfileProto => pprof::read(lines.into_input(), name, limits),
+        Detected::Gzip => {
+            Err(ReadError::Unsupported { name: name.into(), what: "gzip data in gzip data", advice: "unpack it first" })
+        }
         Detected::Unsupported { what, advice } => Err(ReadError::Unsupported { name: name.into(), what, advice }),
         Detected::Unrecognised(message) => Err(ReadError::Unrecognised { name: name.into(), message }),
     }

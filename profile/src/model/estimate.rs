@@ -43,6 +43,17 @@ impl Estimate {
         }
     }
 
+    /// An estimate that was made by others, at one sample in `sample_rate` bytes: how good it can be.
+    ///
+    /// What was recorded is the estimate times the probability that a block of the average size was; see [`Estimate::of`].
+    pub fn given(amount: Amount, sample_rate: u64) -> Self {
+        let (objects, bytes) = (amount.objects as f64, amount.bytes as f64);
+        let probability = amount.probability(sample_rate);
+        let size = if amount.objects == 0 { 0.0 } else { bytes / objects };
+        let blocks_variance = objects * (1.0 - probability) / probability;
+        Self { blocks: objects, bytes, blocks_variance, bytes_variance: blocks_variance * size * size }
+    }
+
     /// The sum of two independent estimates.
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -109,6 +120,24 @@ mod tests {
         // 1 / (1 - exp(-x)) = 1/x + 1/2 + x/12 - ...
         let ratio = 8.0 / (1u64 << 40) as f64;
         assert!((estimate.blocks / (1.0 / ratio + 0.5) - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn given_estimates_keep_their_numbers_and_get_the_same_error() {
+        let amount = Amount { objects: 40, bytes: 40 * 4096 };
+        let estimate = Estimate::of(amount, 65_536);
+        let rounded = Amount { objects: estimate.blocks.round() as u64, bytes: estimate.bytes.round() as u64 };
+        let given = Estimate::given(rounded, 65_536);
+        assert_eq!((given.blocks, given.bytes), (rounded.objects as f64, rounded.bytes as f64));
+        assert!((given.blocks_variance / estimate.blocks_variance - 1.0).abs() < 1e-2);
+        assert!((given.bytes_variance / estimate.bytes_variance - 1.0).abs() < 1e-2);
+        assert_eq!(rounded.recorded_blocks(65_536), 40);
+        for rate in [0, 1] {
+            assert_eq!(Estimate::given(amount, rate), Estimate::of(amount, rate));
+            assert_eq!(amount.recorded_blocks(rate), 40);
+        }
+        assert_eq!(Estimate::given(Amount::default(), 1 << 19), Estimate::default());
+        assert_eq!(Estimate::given(Amount { objects: 0, bytes: 7 }, 1 << 19).bytes, 7.0);
     }
 
     proptest! {

@@ -13,7 +13,7 @@ mod stack;
 pub use estimate::Estimate;
 pub use location::{Frame, Location, LocationId, lookup_address};
 pub use module::{BuildId, Module, ModuleId};
-pub use profile::{Format, Profile, Resolution};
+pub use profile::{Amounts, Format, Profile, Resolution};
 pub use sample::{Amount, Metric, Sample, Unit};
 pub use stack::{Stack, StackEnd, StackId, Truncation, TruncationReason};
 

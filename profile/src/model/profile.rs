@@ -29,6 +29,20 @@ pub enum Format {
     Dhat,
     /// DHAT's JSON of another writer: Valgrind, dhat-rs.
     DhatForeign,
+    /// pprof's `profile.proto` as our own library writes it, with marked stacks.
+    Pprof,
+    /// pprof's `profile.proto` of another writer, or one of ours after another program has changed it.
+    PprofForeign,
+}
+
+/// What the amounts of the samples are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Amounts {
+    /// What was recorded; estimates are computed from it.
+    #[default]
+    Recorded,
+    /// Estimates already: the file does not tell what was recorded.
+    Estimated,
 }
 
 impl fmt::Display for Format {
@@ -42,6 +56,8 @@ impl fmt::Display for Format {
             Self::GoHeapText => "Go heap profile text",
             Self::Dhat => "mimalloc-pprof DHAT recording",
             Self::DhatForeign => "DHAT recording",
+            Self::Pprof => "mimalloc-pprof profile.proto",
+            Self::PprofForeign => "pprof profile.proto",
         })
     }
 }
@@ -53,6 +69,8 @@ pub struct Profile {
     pub format: Format,
     /// Mean distance between two samples in bytes, at least 1; 1 means that every block was recorded.
     pub sample_rate: u64,
+    /// Whether the amounts of samples are as recorded, or estimates.
+    pub amounts: Amounts,
     /// Mappings of the process, sorted by start; of those with the same start the last one counts.
     pub modules: Vec<Module>,
     /// Code addresses.
@@ -82,6 +100,7 @@ impl Profile {
         Self {
             format,
             sample_rate,
+            amounts: Amounts::Recorded,
             modules: Vec::new(),
             locations: Vec::new(),
             stacks: Vec::new(),
@@ -167,7 +186,7 @@ impl Profile {
         self.sample_rate > 1
     }
 
-    /// The recorded, unscaled sum over all samples; at most `u64::MAX`.
+    /// The sum over all samples of what the file has, see [`Profile::amounts`]; at most `u64::MAX`.
     pub fn recorded(&self, metric: Metric) -> Amount {
         self.samples.iter().fold(Amount::default(), |sum, sample| {
             let amount = sample.amount(metric);
@@ -178,9 +197,28 @@ impl Profile {
         })
     }
 
+    /// How many blocks were recorded; computed back where the file has estimates only.
+    pub fn recorded_blocks(&self, metric: Metric) -> u64 {
+        match self.amounts {
+            Amounts::Recorded => self.recorded(metric).objects,
+            Amounts::Estimated => {
+                let recorded = |sample: &Sample| sample.amount(metric).recorded_blocks(self.sample_rate);
+                self.samples.iter().fold(0, |sum: u64, sample| sum.saturating_add(recorded(sample)))
+            }
+        }
+    }
+
+    /// What a sample of this profile stands for in the whole program.
+    pub fn estimate_of(&self, sample: &Sample, metric: Metric) -> Estimate {
+        match self.amounts {
+            Amounts::Recorded => sample.estimate(metric, self.sample_rate),
+            Amounts::Estimated => Estimate::given(sample.amount(metric), self.sample_rate),
+        }
+    }
+
     /// The estimate for the whole program.
     pub fn estimate(&self, metric: Metric) -> Estimate {
-        self.samples.iter().fold(Estimate::default(), |sum, sample| sum.plus(sample.estimate(metric, self.sample_rate)))
+        self.samples.iter().fold(Estimate::default(), |sum, sample| sum.plus(self.estimate_of(sample, metric)))
     }
 
     /// Whether the file says of every stack if it is complete.

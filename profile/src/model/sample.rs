@@ -23,6 +23,21 @@ impl Amount {
         Some(Self { objects: self.objects.checked_add(other.objects)?, bytes: self.bytes.checked_add(other.bytes)? })
     }
 
+    /// The probability that a block of the average size is recorded, at one sample in `sample_rate` bytes; 1 where that says nothing.
+    pub(crate) fn probability(self, sample_rate: u64) -> f64 {
+        if sample_rate <= 1 || self.objects == 0 || self.bytes == 0 {
+            return 1.0;
+        }
+        let ratio = self.bytes as f64 / self.objects as f64 / sample_rate as f64;
+        // exp_m1 keeps the digits that 1 - exp(-x) loses for small blocks.
+        -(-ratio).exp_m1()
+    }
+
+    /// How many blocks were recorded, of which this is the estimate.
+    pub(crate) fn recorded_blocks(self, sample_rate: u64) -> u64 {
+        (self.objects as f64 * self.probability(sample_rate)).round() as u64
+    }
+
     /// Whether there are more blocks or more bytes than in the other amount.
     pub(crate) fn exceeds(self, other: Self) -> bool {
         self.objects > other.objects || self.bytes > other.bytes
@@ -86,7 +101,8 @@ impl Sample {
         }
     }
 
-    /// What the recorded amount stands for in the whole program, given the profile's `sample_rate` in bytes.
+    /// What the recorded amount stands for in the whole program, given the profile's `sample_rate` in bytes. For amounts that are
+    /// estimates already see [`Profile::estimate_of`](crate::Profile::estimate_of).
     ///
     /// Each metric is scaled by its own average block size. Where a line has one block size, live and freed therefore
     /// add up to allocated; where a line mixes sizes they need not.

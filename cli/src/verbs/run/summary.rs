@@ -77,7 +77,7 @@ pub(super) fn report(
 /// it allocated in all. A handful of samples says nothing, a program that cleans up leaves little else.
 fn metric_to_show(profile: &Profile) -> Metric {
     const HANDFUL: u64 = 16;
-    let [live, allocated] = [Metric::Live, Metric::Allocated].map(|metric| profile.recorded(metric).objects);
+    let [live, allocated] = [Metric::Live, Metric::Allocated].map(|metric| profile.recorded_blocks(metric));
     if live < HANDFUL && allocated / 2 > live { Metric::Allocated } else { Metric::Live }
 }
 

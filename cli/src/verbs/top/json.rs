@@ -82,7 +82,7 @@ impl<'a> Data<'a> {
             metric: heading::metric_word(shown.view.metric),
             unit: if shown.view.unit == Unit::Bytes { "bytes" } else { "blocks" },
             sample_rate: profile.sample_rate,
-            samples: profile.recorded(shown.view.metric).objects,
+            samples: profile.recorded_blocks(shown.view.metric),
             whole_bytes: whole.bytes,
             whole_blocks: whole.blocks,
             total_bytes: total.bytes,

@@ -1,6 +1,6 @@
 //! Files, by raw system calls.
 
-use super::syscall::{CLOSE, MKDIR, OPEN, PREAD64, READ, RENAME, UNLINK, WRITE, syscall};
+use super::syscall::{CLOSE, MKDIR, OPEN, PREAD64, READ, READLINK, RENAME, UNLINK, WRITE, syscall};
 use core::ffi::CStr;
 
 const O_WRONLY: usize = 1;
@@ -100,6 +100,14 @@ pub(crate) fn rename(from: &CStr, to: &CStr) -> Result<(), i32> {
 pub(crate) fn remove(path: &CStr) {
     // SAFETY: the path is a C string.
     unsafe { syscall(UNLINK, [path.as_ptr() as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// What a link says. `None`: it cannot be read, or does not fit.
+#[allow(dead_code, reason = "for paths with line feeds in them")]
+pub(crate) fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    // SAFETY: the path is a C string, and the kernel writes at most the buffer's length.
+    let n = unsafe { syscall(READLINK, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) };
+    usize::try_from(n).ok().filter(|&n| n < buffer.len()).map(|n| &buffer[..n])
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub(super) const RENAME: usize = 82;
 pub(super) const MKDIR: usize = 83;
 pub(super) const UNLINK: usize = 87;
 pub(super) const GETPPID: usize = 110;
+pub(super) const READLINK: usize = 89;
 pub(super) const RT_SIGPENDING: usize = 127;
 pub(super) const RT_SIGTIMEDWAIT: usize = 128;
 pub(super) const PRCTL: usize = 157;

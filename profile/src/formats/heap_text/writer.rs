@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::super::maps;
 use crate::error::WriteError;
-use crate::model::{Amount, BuildId, Metric, Profile, Sample, StackEnd};
+use crate::model::{Amount, Amounts, BuildId, Metric, Profile, Sample, StackEnd};
 
 /// Writes a profile as heap_v2 text. Names and lines of functions are lost; the format has no place for them.
 ///
@@ -13,7 +13,7 @@ use crate::model::{Amount, BuildId, Metric, Profile, Sample, StackEnd};
 /// those that are not marked, and complete stacks are read back as unknown.
 ///
 /// # Errors
-/// When the output fails; when a path, comment or reason has a line feed in it or ends in a carriage return; when more is
+/// When the output fails; when the profile has estimates instead of what was recorded; when a path, comment or reason has a line feed in it or ends in a carriage return; when more is
 /// live in a sample than was ever allocated, which readers take for damage.
 pub fn write(profile: &Profile, mut output: impl Write) -> Result<(), WriteError> {
     check(profile)?;
@@ -77,6 +77,9 @@ fn check(profile: &Profile) -> Result<(), WriteError> {
         StackEnd::Complete | StackEnd::Unknown => None,
     });
     let inexpressible = |reason| Err(WriteError::Inexpressible { format: "heap_v2 text", reason });
+    if profile.amounts == Amounts::Estimated {
+        return inexpressible("its amounts are estimates; the format has what was recorded".into());
+    }
     let has_allocated = profile.has_allocated();
     if profile.samples.iter().any(|sample| has_allocated && sample.live.exceeds(sample.allocated)) {
         return inexpressible("more is live than was ever allocated".into());

@@ -1,0 +1,210 @@
+//! The message as it is in the file: parts refer to each other by numbers that have not been looked up.
+
+use std::io::Read;
+use std::ops::Range;
+
+use super::super::Limits;
+use super::fields::{self, Fields, number, numbers};
+use super::source::{Field, Source, Value};
+use super::{Stop, Wrong};
+
+/// A type of values: numbers of the strings of its name and unit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ValueType {
+    pub(super) name: u64,
+    pub(super) unit: u64,
+    pub(super) offset: u64,
+}
+
+/// One sample; its numbers are in [`Raw::numbers`].
+#[derive(Clone, Debug)]
+pub(super) struct RawSample {
+    pub(super) locations: Range<usize>,
+    pub(super) values: Range<usize>,
+    /// Three numbers each: string of the key, string, number.
+    pub(super) labels: Range<usize>,
+    pub(super) offset: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RawMapping {
+    pub(super) id: u64,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) file_offset: u64,
+    pub(super) path: u64,
+    pub(super) build_id: u64,
+    pub(super) offset: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct RawLocation {
+    pub(super) id: u64,
+    pub(super) mapping: u64,
+    pub(super) address: u64,
+    /// Function and line, innermost first.
+    pub(super) lines: Vec<(u64, u64)>,
+    pub(super) offset: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RawFunction {
+    pub(super) id: u64,
+    pub(super) name: u64,
+    pub(super) file: u64,
+    pub(super) offset: u64,
+}
+
+/// Everything.
+#[derive(Debug, Default)]
+pub(super) struct Raw {
+    pub(super) types: Vec<ValueType>,
+    pub(super) samples: Vec<RawSample>,
+    pub(super) mappings: Vec<RawMapping>,
+    pub(super) locations: Vec<RawLocation>,
+    pub(super) functions: Vec<RawFunction>,
+    pub(super) strings: Vec<Box<str>>,
+    pub(super) comments: Vec<u64>,
+    pub(super) period: u64,
+    pub(super) period_type: ValueType,
+    /// Locations, values and labels of all samples.
+    pub(super) numbers: Vec<u64>,
+    /// Where the data ends.
+    pub(super) end: u64,
+}
+
+impl Raw {
+    pub(super) fn read(mut source: Source<impl Read>, limits: &Limits) -> Result<Self, Stop> {
+        let mut raw = Self::default();
+        while let Some(field) = source.next()? {
+            raw.take(&field)?;
+            raw.check(limits, field.offset)?;
+        }
+        raw.end = source.offset();
+        Ok(raw)
+    }
+
+    fn take(&mut self, field: &Field) -> Result<(), Wrong> {
+        let Field { number: field_number, ref value, offset } = *field;
+        match (field_number, value) {
+            (1, Value::Bytes(bytes)) => self.types.push(value_type(bytes, offset)?),
+            (2, Value::Bytes(bytes)) => self.sample(bytes, offset)?,
+            (3, Value::Bytes(bytes)) => self.mappings.push(mapping(bytes, offset)?),
+            (4, Value::Bytes(bytes)) => self.locations.push(location(bytes, offset)?),
+            (5, Value::Bytes(bytes)) => self.functions.push(function(bytes, offset)?),
+            (6, Value::Bytes(bytes)) => self.strings.push(String::from_utf8_lossy(bytes).into()),
+            (11, Value::Bytes(bytes)) => self.period_type = value_type(bytes, offset)?,
+            (12, Value::Number(period)) => self.period = *period,
+            (13, Value::Number(comment)) => self.comments.push(*comment),
+            (13, Value::Bytes(bytes)) => numbers(fields::Value::Bytes(bytes), offset, &mut self.comments)?,
+            (1..=6 | 11..=13, _) => {
+                return Err(Wrong::damaged(
+                    offset,
+                    format!("field {field_number} is not of the kind that it should be"),
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn check(&self, limits: &Limits, offset: u64) -> Result<(), Wrong> {
+        for (count, limit, what) in [
+            (self.samples.len(), limits.samples, "samples"),
+            (self.numbers.len(), limits.stack_entries, "numbers in all samples"),
+            (self.mappings.len(), limits.modules, "mappings"),
+            (self.locations.len(), limits.locations, "locations"),
+            (self.functions.len(), limits.locations, "functions"),
+            (self.strings.len(), limits.locations.saturating_mul(4), "strings"),
+            (self.comments.len(), limits.locations, "comments"),
+            (self.types.len(), 256, "types of values"),
+        ] {
+            if count > limit {
+                return Err(Wrong::too_large(offset, format!("more than {limit} {what}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of a sample can come in any order, each in several pieces.
+    fn sample(&mut self, bytes: &[u8], offset: u64) -> Result<(), Wrong> {
+        let (mut values, mut labels) = (Vec::new(), Vec::new());
+        let start = self.numbers.len();
+        let mut fields = Fields::new(bytes, offset);
+        while let Some((field, value, offset)) = fields.next()? {
+            match (field, value) {
+                (1, value) => numbers(value, offset, &mut self.numbers)?,
+                (2, value) => numbers(value, offset, &mut values)?,
+                (3, fields::Value::Bytes(bytes)) => labels.extend(label(bytes, offset)?),
+                (3, _) => return Err(Wrong::damaged(offset, "expected a label")),
+                _ => {}
+            }
+        }
+        let locations = start..self.numbers.len();
+        let mut add = |more: &[u64]| {
+            let start = self.numbers.len();
+            self.numbers.extend_from_slice(more);
+            start..self.numbers.len()
+        };
+        let (values, labels) = (add(&values), add(&labels));
+        self.samples.push(RawSample { locations, values, labels, offset });
+        Ok(())
+    }
+}
+
+/// Puts numbers of a message into the places for its fields; other fields are skipped.
+fn fill(bytes: &[u8], offset: u64, places: &mut [(u64, &mut u64)]) -> Result<(), Wrong> {
+    let mut fields = Fields::new(bytes, offset);
+    while let Some((field, value, offset)) = fields.next()? {
+        if let Some((_, place)) = places.iter_mut().find(|(known, _)| *known == field) {
+            **place = number(value, offset)?;
+        }
+    }
+    Ok(())
+}
+
+fn value_type(bytes: &[u8], offset: u64) -> Result<ValueType, Wrong> {
+    let mut read = ValueType { offset, ..ValueType::default() };
+    fill(bytes, offset, &mut [(1, &mut read.name), (2, &mut read.unit)])?;
+    Ok(read)
+}
+
+fn label(bytes: &[u8], offset: u64) -> Result<[u64; 3], Wrong> {
+    let [mut key, mut string, mut value] = [0; 3];
+    fill(bytes, offset, &mut [(1, &mut key), (2, &mut string), (3, &mut value)])?;
+    Ok([key, string, value])
+}
+
+fn mapping(bytes: &[u8], offset: u64) -> Result<RawMapping, Wrong> {
+    let mut read = RawMapping { offset, ..RawMapping::default() };
+    let RawMapping { id, start, end, file_offset, path, build_id, .. } = &mut read;
+    fill(bytes, offset, &mut [(1, id), (2, start), (3, end), (4, file_offset), (5, path), (6, build_id)])?;
+    Ok(read)
+}
+
+fn function(bytes: &[u8], offset: u64) -> Result<RawFunction, Wrong> {
+    let mut read = RawFunction { offset, ..RawFunction::default() };
+    let RawFunction { id, name, file, .. } = &mut read;
+    fill(bytes, offset, &mut [(1, id), (2, name), (4, file)])?;
+    Ok(read)
+}
+
+fn location(bytes: &[u8], offset: u64) -> Result<RawLocation, Wrong> {
+    let mut read = RawLocation { offset, ..RawLocation::default() };
+    let mut fields = Fields::new(bytes, offset);
+    while let Some((field, value, offset)) = fields.next()? {
+        match (field, value) {
+            (1, value) => read.id = number(value, offset)?,
+            (2, value) => read.mapping = number(value, offset)?,
+            (3, value) => read.address = number(value, offset)?,
+            (4, fields::Value::Bytes(bytes)) => {
+                let (mut function, mut line) = (0, 0);
+                fill(bytes, offset, &mut [(1, &mut function), (2, &mut line)])?;
+                read.lines.push((function, line));
+            }
+            (4, _) => return Err(Wrong::damaged(offset, "expected a line")),
+            _ => {}
+        }
+    }
+    Ok(read)
+}
