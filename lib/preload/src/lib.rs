@@ -21,6 +21,7 @@ mod mi_memory;
 mod mi_posix;
 mod mi_process;
 mod mi_prof;
+mod mi_prof_dump;
 
 #[link(name = "c")]
 unsafe extern "C" {}

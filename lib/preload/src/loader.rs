@@ -36,6 +36,7 @@ pub(crate) fn next(name: &CStr, known: &AtomicUsize) -> usize {
 }
 
 extern "C" fn find_dlopen() -> usize {
+    life::module_loading();
     next(c"dlopen", &DLOPEN)
 }
 
@@ -80,6 +81,7 @@ pub unsafe extern "C" fn dlclose(handle: *mut u8) -> c_int {
     if real == 0 {
         return -1;
     }
+    life::module_unloading();
     // SAFETY: the C library's function of this name and signature.
     let result = unsafe { core::mem::transmute::<usize, unsafe extern "C" fn(*mut u8) -> c_int>(real)(handle) };
     life::module_unloaded();

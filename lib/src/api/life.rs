@@ -9,7 +9,7 @@ use crate::reclaim;
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-pub use crate::observe::life::module_unloaded;
+pub use crate::observe::life::{module_loading, module_unloaded, module_unloading};
 
 /// The library was loaded, with this environment. Its own code is then a module apart.
 pub fn begin(environment: *const *const c_char) {

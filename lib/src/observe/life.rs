@@ -44,9 +44,24 @@ fn is_busy_here() -> bool {
     files::is_busy_here()
 }
 
+/// A module is about to be loaded.
+pub fn module_loading() {
+    modules::loading();
+}
+
+/// A module is about to be unloaded, if nobody else uses it: while it is there its name can be found out.
+pub fn module_unloading() {
+    if sampler::hold().is_some() {
+        modules::unloading();
+    }
+}
+
 /// A module was unloaded: what is known about code at its addresses is no longer true.
 pub fn module_unloaded() {
     unwind::invalidate();
+    if sampler::hold().is_some() {
+        modules::unloaded();
+    }
 }
 
 /// Do what the environment asks for, as soon as it is known. Later calls do nothing.
@@ -72,6 +87,7 @@ pub(crate) fn start() {
 /// In a forked child with one thread.
 pub(crate) fn forked() {
     dump::repair();
+    modules::repair();
     sampler::forked();
     files::forked();
     inherited::forked();
@@ -108,7 +124,7 @@ pub(crate) fn know_own_code() {
 
 /// The code of this library, if it is a library: as part of a program it cannot be told from the program's own code.
 fn own_code() -> Option<core::ops::Range<usize>> {
-    let own = modules::range_around(own_code as *const () as usize)?;
+    let own = modules::begin(own_code as *const () as usize)?;
     let program = os::program_entry();
     (!own.contains(&program)).then_some(own)
 }

@@ -11,16 +11,16 @@
 //!
 //! Nothing here allocates from the heap, takes a foreign lock while sampling, or is needed for allocation.
 
-mod dump;
+pub(crate) mod dump;
 pub(crate) mod events;
 mod files;
 pub(crate) mod heapdump;
 mod inherited;
 pub(crate) mod life;
-mod modules;
+pub(crate) mod modules;
 pub(crate) mod observer;
-mod output;
-mod path;
+pub(crate) mod output;
+pub(crate) mod path;
 mod room;
 #[allow(dead_code, reason = "what dumps and the C interface read")]
 pub(crate) mod sampler;

@@ -16,7 +16,6 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) const NO_MEMORY: Failure = Failure { cause: libc::ENOMEM };
     /// The receiver wants no more.
-    #[allow(dead_code, reason = "for the C interface")]
     pub(crate) const REFUSED: Failure = Failure { cause: libc::ECANCELED };
 
     /// The cause in words. Empty for one that is not expected: the number has to do.

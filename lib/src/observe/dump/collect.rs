@@ -3,7 +3,7 @@
 use super::estimates::Column;
 use crate::heap::{interval, statistics};
 use crate::observe::files;
-use crate::observe::modules::Modules;
+use crate::observe::modules::{self, Modules};
 use crate::observe::output::Failure;
 use crate::observe::room::Room;
 use crate::observe::sampler::sites::{self, Counts, Site};
@@ -18,7 +18,7 @@ pub(super) const COLUMNS: usize = 8;
 #[derive(Clone, Copy)]
 pub(super) struct Line {
     /// It stays where it is as long as [`Collected`] holds the run.
-    pub(super) site: &'static Site,
+    site: &'static Site,
     pub(super) live: u64,
     live_requested: u64,
     pub(super) allocated: u64,
@@ -37,6 +37,12 @@ impl Line {
 
     pub(super) fn block_size(&self) -> u64 {
         self.site.block_size()
+    }
+
+    /// Return addresses as they are to be written, innermost first.
+    pub(super) fn frames<'a>(&'a self, modules: &'a Modules) -> impl Iterator<Item = usize> + 'a {
+        let generation = self.site.generation();
+        self.site.frames().iter().map(move |&frame| modules.place(frame, generation))
     }
 
     pub(super) fn end(&self) -> End {
@@ -91,13 +97,14 @@ pub(super) struct Collected {
 
 impl Collected {
     pub(super) fn now() -> Result<Collected, Failure> {
-        let modules = Modules::read()?;
+        let mut modules = Modules::read()?;
         let run = sampler::hold();
         let rate = run.as_ref().map_or_else(interval::rate, Hold::rate).max(1);
         let (mut lines, mut totals, mut columns) = (Room::new(), Totals::default(), [Column::default(); COLUMNS]);
         for line in run.iter().flat_map(|run| sites::all(run.number())).filter_map(Line::of) {
             lines.push(line)?;
             totals.add(&line);
+            modules.note(line.site.frames(), line.site.generation());
             columns.iter_mut().zip(line.estimates(rate)).for_each(|(column, estimate)| _ = column.next(estimate));
         }
         Ok(Collected {
@@ -126,6 +133,8 @@ impl Collected {
             ("dropped_samples", self.dropped[0]),
             ("dropped_for_memory", self.dropped[1]),
             ("truncated_lines", totals.truncated),
+            ("unloaded_modules", self.modules.gone().count() as u64),
+            ("forgotten_modules", modules::forgotten().into()),
             ("estimated_peak_blocks", estimates[4]),
             ("estimated_peak_bytes", estimates[5]),
             ("estimated_temporary_blocks", estimates[6]),

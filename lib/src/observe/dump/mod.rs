@@ -31,7 +31,6 @@ pub(crate) enum Format {
     /// gperftools' heap text, with the header `heap_v2`.
     Text,
     /// pprof's `profile.proto`.
-    #[allow(dead_code, reason = "for programs that ask for it")]
     Proto,
     /// The same, packed with gzip.
     ProtoGz,
@@ -59,7 +58,6 @@ pub(crate) fn write(path: &Path, format: Format) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When it does not, or when this is called by what a dump calls.
-#[allow(dead_code, reason = "for the C interface")]
 pub(crate) fn write_to(sink: &mut dyn FnMut(&[u8]) -> bool, format: Format) -> Result<(), Failure> {
     let _busy = Busy::enter()?;
     write_into(&mut |bytes| if sink(bytes) { Ok(()) } else { Err(Failure::REFUSED) }, format)

@@ -8,9 +8,9 @@ use super::estimates::Column;
 use super::locations::Locations;
 use super::protobuf::Message;
 use super::strings::Strings;
-use crate::observe::modules::{DIGITS, without_deleted};
+use crate::observe::modules::{DIGITS, Module};
 use crate::observe::output::{Failure, Output};
-use crate::observe::path::Path;
+use crate::observe::path::{PATH, Path};
 use crate::observe::room::Room;
 use crate::observe::sampler::threads;
 use crate::os;
@@ -120,7 +120,7 @@ impl Writer<'_> {
 
     fn sample(&mut self, output: &mut Output<'_>, line: &Line) -> Result<(), Failure> {
         self.stack.clear();
-        for &frame in line.site.frames() {
+        for frame in line.frames(&self.collected.modules) {
             self.stack.push(self.locations.number(frame)?)?;
         }
         let estimates = line.estimates(self.collected.rate);
@@ -185,27 +185,32 @@ impl Writer<'_> {
     /// All executable mappings. That of the program is first, by which readers know it; so numbers are not in the order of addresses.
     fn modules(&mut self, output: &mut Output<'_>) -> Result<(), Failure> {
         let modules = &self.collected.modules;
-        let program = modules.find(os::program_entry());
-        let others = (0..modules.all().len()).filter(|&index| Some(index) != program);
-        for index in program.into_iter().chain(others) {
-            let module = &modules.all()[index];
-            let name = self.strings.add(without_deleted(modules.path(module)))?;
-            let build_id = match module.build_id.hex(&mut { DIGITS }) {
-                b"" => 0,
-                digits => self.strings.add(digits)?,
-            };
-            self.field(output, |message, _| {
-                message.message(profile::MAPPING, |mapping| {
-                    mapping.number(1, index as u64 + 1);
-                    mapping.number(2, module.start as u64);
-                    mapping.number(3, module.end as u64);
-                    mapping.number(4, module.offset as u64);
-                    mapping.number(5, name);
-                    mapping.number(6, build_id);
-                });
-            })?;
+        let program = modules.find(os::program_entry()).filter(|&number| number < modules.all().len());
+        let others = (0..modules.all().len()).filter(|&number| Some(number) != program);
+        for number in program.into_iter().chain(others) {
+            self.module(output, number, &modules.all()[number])?;
         }
-        Ok(())
+        modules.gone().try_for_each(|(number, module)| self.module(output, number, module))
+    }
+
+    fn module(&mut self, output: &mut Output<'_>, number: usize, module: &Module) -> Result<(), Failure> {
+        let mut path = [0; PATH];
+        let path = self.collected.modules.file(module, &mut path);
+        let name = self.strings.add(path)?;
+        let build_id = match module.build_id.hex(&mut { DIGITS }) {
+            b"" => 0,
+            digits => self.strings.add(digits)?,
+        };
+        self.field(output, |message, _| {
+            message.message(profile::MAPPING, |mapping| {
+                mapping.number(1, number as u64 + 1);
+                mapping.number(2, module.start as u64);
+                mapping.number(3, module.end as u64);
+                mapping.number(4, module.offset as u64);
+                mapping.number(5, name);
+                mapping.number(6, build_id);
+            });
+        })
     }
 
     fn write_locations(&mut self, output: &mut Output<'_>) -> Result<(), Failure> {

@@ -70,6 +70,11 @@ impl Site {
         self.at.end()
     }
 
+    /// What the addresses mean: see [`modules::generation`](crate::observe::modules::generation).
+    pub(crate) fn generation(&self) -> u32 {
+        self.at.generation()
+    }
+
     /// Usable bytes of each block.
     pub(crate) fn block_size(&self) -> u64 {
         self.key.block_size

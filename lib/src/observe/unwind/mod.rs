@@ -77,6 +77,12 @@ pub(crate) struct Walk {
     pub(crate) end: End,
 }
 
+/// Whether the loader knows a module with code at this address. Takes no lock.
+#[allow(dead_code, reason = "not every user of this folder asks")]
+pub(crate) fn is_in_module(address: usize) -> bool {
+    module::find(address).is_some()
+}
+
 /// Fill `out` with the return addresses of the calling thread, innermost first, beginning with the one into the caller of
 /// the function that calls this.
 ///

@@ -103,7 +103,6 @@ pub(crate) fn remove(path: &CStr) {
 }
 
 /// What a link says. `None`: it cannot be read, or does not fit.
-#[allow(dead_code, reason = "for paths with line feeds in them")]
 pub(crate) fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     // SAFETY: the path is a C string, and the kernel writes at most the buffer's length.
     let n = unsafe { syscall(READLINK, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) };

@@ -46,6 +46,8 @@ pub(super) struct Builder {
     stacks: HashMap<Stack, StackId>,
     stack_entries: usize,
     build_ids: HashMap<String, BuildId>,
+    /// Of single mappings: by start and end.
+    build_ids_at: HashMap<(u64, u64), BuildId>,
     go_symbols: GoSymbols,
     /// The file is our own: `# stacks_marked = 1` was seen under a `heap_v2` header.
     is_own: bool,
@@ -74,6 +76,7 @@ impl Builder {
             stacks: HashMap::new(),
             stack_entries: 0,
             build_ids: HashMap::new(),
+            build_ids_at: HashMap::new(),
             go_symbols: GoSymbols::default(),
             is_own: false,
             has_maps: false,
@@ -131,6 +134,10 @@ impl Builder {
         self.flush()?;
         match comment {
             Some(Comment::BuildId(id, path)) => self.build_id(id, path),
+            Some(Comment::BuildIdAt(start, end, id)) if self.build_ids_at.len() < self.limits.modules => {
+                self.build_ids_at.insert((start, end), id);
+                Ok(())
+            }
             Some(Comment::Value(key, value)) => self.value(key, value),
             _ => {
                 self.go_symbols.take(line);
@@ -327,7 +334,8 @@ impl Builder {
         let Profile { modules, locations, .. } = &mut self.profile;
         modules.sort_by_key(|module| module.start);
         for module in modules.iter_mut() {
-            module.build_id = self.build_ids.get(&module.path).cloned();
+            let of_mapping = self.build_ids_at.get(&(module.start, module.end));
+            module.build_id = of_mapping.or_else(|| self.build_ids.get(&module.path)).cloned();
         }
         for location in locations {
             location.module = module_at(modules, lookup_address(location.address));

@@ -18,6 +18,8 @@ pub(super) enum Comment {
     Truncated(Truncation),
     /// `# build_id HEX PATH`, of all mappings of this file.
     BuildId(BuildId, String),
+    /// `# build_id_at START-END HEX PATH`, of this mapping only: start, end and id.
+    BuildIdAt(u64, u64, BuildId),
     /// `# KEY = VALUE`.
     Value(String, String),
 }
@@ -33,6 +35,9 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<Comment>, String> {
     if let Some(rest) = text.strip_prefix(b"build_id ") {
         return build_id(rest).map(Some);
     }
+    if let Some(rest) = text.strip_prefix(b"build_id_at ") {
+        return build_id_at(rest).map(Some);
+    }
     Ok(value(text))
 }
 
@@ -40,6 +45,21 @@ fn truncation(text: &str) -> Truncation {
     let split = text.rsplit_once(" at 0x").and_then(|(reason, hex)| Some((reason, u64::from_str_radix(hex, 16).ok()?)));
     let (reason, at) = split.map_or((text, None), |(reason, address)| (reason, Some(address)));
     Truncation { reason: TruncationReason::from_text(reason), at }
+}
+
+fn build_id_at(rest: &[u8]) -> Result<Comment, String> {
+    let mut scan = Scan::new(rest);
+    let mut range = || {
+        scan.spaces();
+        let start = scan.hex_digits()?;
+        scan.take(b"-")?;
+        Some((start, scan.hex_digits()?))
+    };
+    let (start, end) = range().ok_or_else(|| format!("expected START-END and a build id, found {}", excerpt(rest)))?;
+    match build_id(scan.rest())? {
+        Comment::BuildId(id, _) => Ok(Comment::BuildIdAt(start, end, id)),
+        other => Ok(other),
+    }
 }
 
 fn build_id(rest: &[u8]) -> Result<Comment, String> {
@@ -85,6 +105,11 @@ mod tests {
         let id = BuildId::from_hex(b"00ff").unwrap();
         assert_eq!(parse(b"# build_id 00ff /a b/c (deleted)"), Ok(Some(Comment::BuildId(id, "/a b/c".into()))));
         assert!(parse(b"# build_id xyz /a").unwrap_err().contains("build id"));
+        let id = BuildId::from_hex(b"00ff").unwrap();
+        assert_eq!(parse(b"# build_id_at 7f00-7f10 00ff /a b"), Ok(Some(Comment::BuildIdAt(0x7f00, 0x7f10, id))));
+        for line in ["# build_id_at 7f00 00ff /a", "# build_id_at 7f00-7f10 /a", "# build_id_at "] {
+            assert!(parse(line.as_bytes()).is_err() || line.ends_with(' '), "{line}");
+        }
     }
 
     #[test]

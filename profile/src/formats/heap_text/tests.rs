@@ -249,3 +249,17 @@ fn another_writers_sums_may_differ_if_the_mapping_table_is_there() {
     let cut = text.split("MAPPED").next().unwrap();
     assert!(message(cut).starts_with("dump:1: the header announces"));
 }
+
+/// A module that was unloaded has lines of its own: another file of the same name is there now.
+#[test]
+fn a_build_id_can_be_that_of_one_mapping() {
+    let text = with(
+        &own(),
+        "MAPPED_LIBRARIES:\n",
+        "# build_id_at 1000-2000 0102 /usr/lib/libc.so.6\nMAPPED_LIBRARIES:\n1000-2000 r-xp 0 00:00 0 /usr/lib/libc.so.6\n",
+    );
+    let profile = read(text.as_bytes(), "dump").unwrap();
+    let id = |index: usize| profile.modules[index].build_id.as_ref().unwrap().to_string();
+    assert_eq!((profile.modules[0].start, id(0), id(4)), (0x1000, "0102".into(), "abcd".into()));
+    assert_eq!(profile.warnings, [""; 0]);
+}
