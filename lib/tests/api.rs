@@ -231,6 +231,21 @@ fn memory_events() {
     with_both("memory_events.c", &[], from_the_start, "");
 }
 
+/// Each call is told once if tracking is on, and not at all if it is off, whatever others do meanwhile; and nothing is lost from the totals.
+#[test]
+fn memory_events_in_a_storm() {
+    for (how, variables) in [
+        ("threads", [("MIMALLOC_SCAVENGER", "1"), ("MIMALLOC_PURGE_DELAY", "0")]),
+        ("forks", [("MIMALLOC_PROF", "1"), ("MIMALLOC_PROF_SAMPLE_RATE", "1000")]),
+        ("signals", [("MIMALLOC_SCAVENGER", "0"), ("MIMALLOC_PURGE_DELAY", "1")]),
+        ("guarded", [("MIMALLOC_GUARDED_SAMPLE_RATE", "40"), ("MIMALLOC_PROF", "1")]),
+        ("secure", [("MIMALLOC_SECURE", "3"), ("MIMALLOC_PURGE_DELAY", "0")]),
+    ] {
+        let run = |command: &mut Command| succeed(command.args([how, "8", "700"]).envs(variables));
+        with_both("memory_events_storm.c", &["-pthread"], run, "");
+    }
+}
+
 /// All of them, each of which a program may include by itself.
 const HEADERS: [&str; 6] = [
     "mimalloc.h",

@@ -157,10 +157,11 @@ unsafe fn allocate_interrupted(size: usize, class: usize, tell: Tell) -> *mut u8
     let Some(lease) = thread::borrow_heap() else { return no_memory() };
     // SAFETY: the heap is ours for the time of the lease.
     unsafe {
-        if home::is_busy_here(lease.heap) {
+        // Nor may it wait for who has that one: he may wait for what was interrupted.
+        if home::is_busy_here(lease.heap) || !(*lease.heap).lock.try_lock() {
             return emergency::allocate(class_size(class));
         }
-        allocate_leased(lease.heap, size, class, tell).block
+        allocate_locked(lease.heap, size, class, tell).block
     }
 }
 
@@ -174,6 +175,13 @@ unsafe fn allocate_leased(heap: *mut Heap, size: usize, class: usize, tell: Tell
     // SAFETY: the heap is leased by this thread; its state is touched under its lock.
     unsafe {
         (*heap).lock.lock();
+        allocate_locked(heap, size, class, tell)
+    }
+}
+
+unsafe fn allocate_locked(heap: *mut Heap, size: usize, class: usize, tell: Tell) -> Obtained {
+    // SAFETY: the heap is leased by this thread, and its lock is held.
+    unsafe {
         let (magazine, state) = Heap::enter(heap, class);
         state.settle(magazine);
         allocate_entered(heap, size, class, tell)

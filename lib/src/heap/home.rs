@@ -100,6 +100,17 @@ pub(super) unsafe fn lock(home: *mut Heap, held: *mut Heap) -> Option<Locked> {
     }
 }
 
+/// [`lock`] by who holds the locks of many heaps, that of `home` among them, and so does not wait for ever. `None`: to be tried again.
+pub(super) unsafe fn lock_for_a_while(home: *mut Heap) -> Option<Locked> {
+    // SAFETY: homes are never unmapped. Nobody can make it shared as long as its lock is held.
+    unsafe {
+        if !(*home).shared.load(Acquire) {
+            return Some(Locked(None));
+        }
+        (*home).slab_lock.lock_for_a_while().then(|| Locked(Some(&(*home).slab_lock)))
+    }
+}
+
 /// [`lock`], without waiting and by a thread that has other homes locked.
 pub(super) unsafe fn try_lock(home: *mut Heap) -> Option<Locked> {
     // SAFETY: homes are never unmapped.

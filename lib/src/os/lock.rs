@@ -14,6 +14,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// Tries before a waiter goes to sleep; sections are shorter than a sleep.
 const SPINS: u32 = 100;
+/// Sleeps of who does not wait for ever.
+const PATIENCE: u32 = 40;
 
 pub(crate) struct Lock {
     /// The owner.
@@ -43,6 +45,26 @@ impl Lock {
     #[inline(always)]
     pub(crate) fn try_lock(&self) -> bool {
         self.word.compare_exchange(0, thread_id(), Acquire, Relaxed).is_ok()
+    }
+
+    /// [`lock`](Self::lock), but not for ever: false if whoever has it did not give it back within some milliseconds. For who holds other locks,
+    /// and may be what that one waits for.
+    pub(crate) fn lock_for_a_while(&self) -> bool {
+        for _ in 0..PATIENCE {
+            for _ in 0..SPINS {
+                if self.word.load(Relaxed) == 0 && self.try_lock() {
+                    return true;
+                }
+                core::hint::spin_loop();
+            }
+            child::check();
+            self.sleepers.store(1, SeqCst);
+            match self.word.load(SeqCst) {
+                0 => {}
+                word => super::futex_wait(self.low_half(), word as u32),
+            }
+        }
+        false
     }
 
     #[inline(always)]

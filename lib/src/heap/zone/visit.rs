@@ -155,11 +155,16 @@ pub(super) unsafe fn snapshot(wanted: Option<*mut Zone>, index: usize) -> Result
                 return Err(Unseen::Busy);
             }
             let at_rest = (holes::sweeper(), steal::at_rest());
-            // Only who looks holds more than one; all do so in this order.
-            from(first, zone).for_each(|heap| (*heap).lock.lock());
-            let locked = home::lock(home, home);
-            let as_it_was = heaps(zone).0 == first && (*slice(index)).owner.load(Relaxed).cast() == home;
-            let snapshot = as_it_was.then(|| look_at(zone, index, first, &parked));
+            if !lock_all(first, zone) {
+                continue;
+            }
+            let locked = home::lock_for_a_while(home);
+            let as_it_was = heaps(zone).0 == first && locked.is_some();
+            let snapshot = if as_it_was && (*slice(index)).owner.load(Relaxed).cast() == home {
+                Some(look_at(zone, index, first, &parked))
+            } else {
+                None
+            };
             drop(locked);
             from(first, zone).for_each(|heap| (*heap).lock.unlock());
             drop(at_rest);
@@ -168,6 +173,20 @@ pub(super) unsafe fn snapshot(wanted: Option<*mut Zone>, index: usize) -> Result
             }
         }
     }
+}
+
+/// Lock the stacks of all heaps, or of none: then it is to be tried again.
+///
+/// Only who looks holds more than one of these locks; all do so in this order. But a signal handler may have interrupted a thread that holds one of
+/// another's, and wait for its own, which this thread has already; it
+/// may hold the slabs' lock, too.
+unsafe fn lock_all(first: *mut Heap, zone: *mut Zone) -> bool {
+    // SAFETY: H3.
+    let held_up = from(first, zone).position(|heap| unsafe { !(*heap).lock.lock_for_a_while() });
+    let Some(locked) = held_up else { return true };
+    // SAFETY: as above.
+    from(first, zone).take(locked).for_each(|heap| unsafe { (*heap).lock.unlock() });
+    false
 }
 
 /// The heaps of a zone from a certain one on: that list does not change.

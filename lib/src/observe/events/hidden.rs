@@ -1,6 +1,9 @@
 //! Blocks that callbacks have allocated: nobody is told of those, neither when they are allocated nor when they are freed, wherever that
 //! may be. So they have to be known; there are few of them.
 //!
+//! What was hidden before tracking was switched on anew is not hidden any more: it may have been freed meanwhile, and nobody was told. A thread may
+//! have been on its way to hide a block since then, so it says for which run.
+//!
 //! A table of addresses, searched from where an address hashes to, under a lock that is taken only if there are any. Where it cannot grow, or a
 //! signal handler has interrupted this thread in here, a block is not hidden: its free is told.
 
@@ -15,6 +18,8 @@ struct Entry {
     usable: usize,
 }
 
+const NONE: Entry = Entry { block: 0, usable: 0 };
+
 static LOCK: Lock = Lock::new();
 static TABLE: AtomicPtr<Entry> = AtomicPtr::new(core::ptr::null_mut());
 /// Places in the table, a power of two; 0 = there is no table yet.
@@ -24,6 +29,9 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Ever hidden since [`forget_all`].
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 static ALLOCATED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// How often tracking was switched on.
+static RUN: AtomicUsize = AtomicUsize::new(0);
 
 const FIRST_PLACES: usize = os::PAGE / size_of::<Entry>();
 
@@ -40,17 +48,23 @@ pub(super) fn sums() -> Sums {
     }
 }
 
-/// Hide a block that was just allocated.
-pub(super) fn add(block: usize, usable: usize) {
-    if keep(block, usable) {
+/// The present run. To be asked before it is asked whether tracking is on.
+#[inline]
+pub(super) fn run() -> usize {
+    RUN.load(SeqCst)
+}
+
+/// Hide a block that was just allocated, in this run.
+pub(super) fn add(block: usize, usable: usize, run: usize) {
+    if keep(block, usable, run) {
         ALLOCATED.fetch_add(1, Relaxed);
         ALLOCATED_BYTES.fetch_add(usable as u64, Relaxed);
     }
 }
 
-fn keep(block: usize, usable: usize) -> bool {
+fn keep(block: usize, usable: usize, run: usize) -> bool {
     let mut kept = false;
-    within(|table| kept = insert(table, Entry { block, usable }));
+    within(|table| kept = run == RUN.load(Relaxed) && insert(table, Entry { block, usable }));
     kept
 }
 
@@ -67,7 +81,7 @@ pub(super) fn replace(old: usize, new: usize, usable: usize) -> bool {
         return false;
     }
     let Some(before) = take(old) else { return false };
-    keep(new, usable);
+    keep(new, usable, run());
     // The heap counts a block that moves or grows as a new one.
     if new != old || usable != before {
         ALLOCATED.fetch_add(1, Relaxed);
@@ -76,10 +90,11 @@ pub(super) fn replace(old: usize, new: usize, usable: usize) -> bool {
     true
 }
 
-/// What is hidden is not any more.
+/// A new run: what is hidden is not any more. Before tracking is switched on.
 pub(super) fn forget_all() {
     within(|table| {
-        table.fill(Entry { block: 0, usable: 0 });
+        RUN.fetch_add(1, SeqCst);
+        table.fill(NONE);
         for sum in [&BLOCKS, &BYTES] {
             sum.store(0, Relaxed);
         }
@@ -191,7 +206,7 @@ fn close_gap(table: &mut [Entry], mut gap: usize) {
             gap = at;
         }
     }
-    table[gap] = Entry { block: 0, usable: 0 };
+    table[gap] = NONE;
 }
 
 /// In a forked child: what a vanished thread was changing is begun anew, with nothing hidden.

@@ -211,7 +211,11 @@ fn shard() -> &'static Shard {
 #[inline]
 pub(super) unsafe fn allocated(heap: *mut Heap, block: *mut u8, usable: usize, requested: usize) {
     if callbacks::is_here() {
-        return hidden::add(block as usize, usable);
+        let run = hidden::run();
+        if is_enabled() {
+            hidden::add(block as usize, usable, run);
+        }
+        return;
     }
     if callbacks::any() {
         // SAFETY: the heap is this thread's for the moment.

@@ -27,7 +27,7 @@ fn hidden_blocks_are_found_again() {
         let add = if step % 50_000 < 25_000 { 6 } else { 3 };
         match (next(10) < add, known.contains_key(&block)) {
             (true, false) => {
-                hidden::add(block, usable);
+                hidden::add(block, usable, hidden::run());
                 allocated = allocated.plus(Sum { blocks: 1, bytes: usable as u64 });
                 known.insert(block, usable);
             }
