@@ -13,6 +13,8 @@ pub(super) enum Detected {
     ProfileProto,
     /// Something that is packed with gzip.
     Gzip,
+    /// A recording of our own.
+    Timeline,
     /// Something that is recognised but not read.
     Unsupported { what: &'static str, advice: &'static str },
     /// Nothing that is recognised; why, escaped.
@@ -64,6 +66,9 @@ pub(super) fn detect(head: &[u8]) -> Detected {
     }
     if head.is_empty() {
         return Detected::Unrecognised("it is empty".into());
+    }
+    if head.starts_with(super::timeline::MAGIC) {
+        return Detected::Timeline;
     }
     if let Some(found) = heap_text(text, bom).or_else(|| magic(text)).or_else(|| binary(text)).or_else(|| json(text)) {
         return found;

@@ -59,13 +59,6 @@ impl<'n, R: Read> Lines<'n, R> {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// The input from its first byte on, for a reader of something other than lines. Only before the first line.
-    pub(super) fn into_input(mut self) -> impl Read + use<R> {
-        self.buffer.truncate(self.end);
-        self.buffer.drain(..self.start);
-        std::io::Cursor::new(self.buffer).chain(self.input)
-    }
-
     /// Drops what precedes the first line that matters; `lines` is how many line ends are in it.
     pub(super) fn skip(&mut self, bytes: usize, lines: u64) {
         self.start += bytes.min(self.end - self.start);

@@ -7,6 +7,7 @@ mod lines;
 mod maps;
 pub mod pprof;
 pub mod snapshot;
+pub mod timeline;
 
 use std::io::Read;
 
@@ -94,10 +95,11 @@ fn read_plain(mut lines: Lines<'_, impl Read>, limits: &Limits) -> Result<Profil
     match detected {
         Detected::HeapText { junk_bytes, junk_lines } => heap_text::read(lines, junk_bytes, junk_lines, limits),
         Detected::Dhat => dhat::read(lines, name, limits),
-        Detected::ProfileProto => pprof::read(lines.into_input(), name, limits),
+        Detected::ProfileProto => pprof::read(lines.into_rest(), name, limits),
         Detected::Gzip => {
             Err(ReadError::Unsupported { name: name.into(), what: "gzip data in gzip data", advice: "unpack it first" })
         }
+        Detected::Timeline => timeline::profile(lines.into_rest(), name, limits, timeline::Slice::ALL),
         Detected::Unsupported { what, advice } => Err(ReadError::Unsupported { name: name.into(), what, advice }),
         Detected::Unrecognised(message) => Err(ReadError::Unrecognised { name: name.into(), message }),
     }

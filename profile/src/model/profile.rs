@@ -33,6 +33,8 @@ pub enum Format {
     Pprof,
     /// pprof's `profile.proto` of another writer, or one of ours after another program has changed it.
     PprofForeign,
+    /// A stretch of a recording of our own library.
+    Timeline,
 }
 
 /// What the amounts of the samples are.
@@ -58,6 +60,7 @@ impl fmt::Display for Format {
             Self::DhatForeign => "DHAT recording",
             Self::Pprof => "mimalloc-pprof profile.proto",
             Self::PprofForeign => "pprof profile.proto",
+            Self::Timeline => "mimalloc-pprof timeline",
         })
     }
 }
