@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
-use crate::verbs::{flame::FlameArgs, run::RunArgs, top::TopArgs};
+use crate::verbs::{flame::FlameArgs, run::RunArgs, timeline::TimelineArgs, top::TopArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,6 +35,8 @@ pub(crate) enum Verb {
     Top(TopArgs),
     /// Flame graph of the call stacks that allocated
     Flame(FlameArgs),
+    /// How much memory a process had while it ran
+    Timeline(TimelineArgs),
 }
 
 /// Flags of every verb.

@@ -73,7 +73,7 @@ fn open(folder: &Path) -> Result<Recording, Failure> {
     Recording::open(folder).ok_or_else(not_one)
 }
 
-fn newest(common: CommonArgs) -> Result<Recording, Failure> {
+pub(crate) fn newest(common: CommonArgs) -> Result<Recording, Failure> {
     let Some(mut recording) = Recording::newest_below(Path::new(".")) else {
         let why = "no recording below this folder; make one with `mpp run -- PROGRAM`, or name a profile";
         return Err(Failure::new(Code::Input, why));

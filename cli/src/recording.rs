@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const INDEX: &str = "recording.json";
 /// The name of a profile in the folder of its process.
 pub(crate) const DUMP: &str = "heap.prof";
+/// The name of a timeline there.
+pub(crate) const TIMELINE: &str = "timeline.bin";
 /// What `schema` says in the index.
 pub(crate) const SCHEMA: &str = "mpp-recording";
 /// The version of the index format: raised when a reader of the old one would misread the new one.
@@ -166,14 +168,20 @@ impl Recording {
     /// The profiles that are there: process id and path, by process id. Read from the folder itself, because processes
     /// that outlive `mpp run` add theirs later, and because paths in an index are not to be trusted.
     pub(crate) fn dumps(&self) -> Vec<(u32, PathBuf)> {
-        let mut dumps: Vec<_> = self
-            .process_folders()
-            .into_iter()
-            .map(|(pid, folder)| (pid, folder.join(DUMP)))
-            .filter(|(_, dump)| dump.is_file())
-            .collect();
-        dumps.sort_unstable();
-        dumps
+        self.files(DUMP)
+    }
+
+    /// The same of timelines.
+    pub(crate) fn timelines(&self) -> Vec<(u32, PathBuf)> {
+        self.files(TIMELINE)
+    }
+
+    fn files(&self, name: &str) -> Vec<(u32, PathBuf)> {
+        let folders = self.process_folders().into_iter();
+        let mut files: Vec<_> = folders.map(|(pid, folder)| (pid, folder.join(name))).collect();
+        files.retain(|(_, file)| file.is_file());
+        files.sort_unstable();
+        files
     }
 
     /// Takes away a recording in which nothing was captured. Anything unknown in it is left alone.
@@ -181,7 +189,10 @@ impl Recording {
         for (_, folder) in self.process_folders() {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 // An empty profile, or what is left of one that was never finished.
-                if entry.file_name() == DUMP || entry.path().extension() == Some(OsStr::new("tmp")) {
+                if entry.file_name() == DUMP
+                    || entry.file_name() == TIMELINE
+                    || entry.path().extension() == Some(OsStr::new("tmp"))
+                {
                     let _ = fs::remove_file(entry.path());
                 }
             }

@@ -2,4 +2,5 @@
 
 pub(crate) mod flame;
 pub(crate) mod run;
+pub(crate) mod timeline;
 pub(crate) mod top;
