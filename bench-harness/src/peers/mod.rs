@@ -19,6 +19,10 @@ pub struct Peer {
     pub origin: String,
     /// Variables that it is used with, besides the one that loads it.
     pub settings: Vec<(String, String)>,
+    /// A command, with its arguments, that runs the program: a tool that watches it. Empty for none.
+    pub wrapper: Vec<String>,
+    /// A file that it leaves, besides what the loader says: without it, it was not at work. Where there is a wrapper, that alone counts.
+    pub evidence: Option<PathBuf>,
 }
 
 /// The name under which this project's own library is measured.
@@ -35,13 +39,20 @@ impl Peer {
     /// A sentence when there is no such file.
     pub fn library(name: &str, path: &Path, origin: &str) -> Result<Self, String> {
         let library = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self { name: name.to_owned(), library: Some(library), origin: origin.to_owned(), settings: Vec::new() })
+        Ok(Self { library: Some(library), name: name.to_owned(), origin: origin.to_owned(), ..Self::glibc() })
     }
 
     /// What programs use when nothing is preloaded.
     #[must_use]
     pub fn glibc() -> Self {
-        Self { name: GLIBC.to_owned(), library: None, origin: "the C library".to_owned(), settings: Vec::new() }
+        Self {
+            name: GLIBC.to_owned(),
+            library: None,
+            origin: "the C library".to_owned(),
+            settings: Vec::new(),
+            wrapper: Vec::new(),
+            evidence: None,
+        }
     }
 
     /// The same library under another name, used with `settings`.
@@ -53,6 +64,33 @@ impl Peer {
             library: self.library.clone(),
             origin: format!("{} with {}", self.name, words.join(" ")),
             settings: settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The command that runs a program under it.
+    #[must_use]
+    pub fn command(&self, program: &Path, arguments: &[String]) -> (PathBuf, Vec<String>) {
+        let Some((wrapper, own)) = self.wrapper.split_first() else { return (program.to_owned(), arguments.to_vec()) };
+        let program = std::iter::once(program.display().to_string());
+        (wrapper.into(), own.iter().cloned().chain(program).chain(arguments.iter().cloned()).collect())
+    }
+
+    /// Removes what an earlier run has left.
+    pub fn clear_evidence(&self) {
+        // What is not there is removed; what cannot be removed is found again, and the loader has its say, too.
+        let _ = self.evidence.as_ref().map(std::fs::remove_file);
+    }
+
+    /// Whether the last run has left what it must leave.
+    ///
+    /// # Errors
+    /// A sentence when it has not.
+    pub fn check_evidence(&self) -> Result<(), String> {
+        let Some(path) = &self.evidence else { return Ok(()) };
+        match std::fs::metadata(path) {
+            Ok(file) if file.len() > 0 => Ok(()),
+            _ => Err(format!("it left no {}", path.file_name().unwrap_or_default().display())),
         }
     }
 

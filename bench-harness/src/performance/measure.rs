@@ -110,6 +110,26 @@ pub fn measure(plan: &Plan, watch: &mut dyn Watch) -> (Vec<Row>, Vec<PeerState>)
     (state.rows, state.peers)
 }
 
+/// Runs a task once under a peer, as it is measured. Processor time of the whole program.
+///
+/// # Errors
+/// A sentence when it does not end well.
+pub fn once(plan: &Plan, task: &Task, peer: &Peer) -> Result<Duration, String> {
+    let outcome = match &task.work {
+        Work::Missing(reason) => return Err(reason.clone()),
+        Work::Workload(arguments) => {
+            let numbers = [("--repeats", plan.repeats.to_string()), ("--budget-ms", plan.budget_ms.to_string())];
+            let numbers = numbers.into_iter().flat_map(|(flag, number)| [flag.to_owned(), number]);
+            let arguments: Vec<_> = arguments.iter().cloned().chain(numbers).collect();
+            run_well(&workload_job(plan, &arguments, peer)).map(|usage| usage.cpu)
+        }
+        Work::Program(program) => {
+            run_program(plan, program, peer, false).map(|figure| Duration::from_secs_f64(figure.value))
+        }
+    };
+    outcome.map_err(|failure| failure.to_string())
+}
+
 struct State {
     rows: Vec<Row>,
     peers: Vec<PeerState>,
@@ -215,9 +235,10 @@ fn run_well(job: &Job) -> Result<Usage, Failure> {
     }
 }
 
-fn workload_job(plan: &Plan, arguments: Vec<String>, peer: &Peer) -> Job {
+fn workload_job(plan: &Plan, arguments: &[String], peer: &Peer) -> Job {
+    let (program, arguments) = peer.command(&plan.workload, arguments);
     Job {
-        program: plan.workload.clone(),
+        program,
         arguments,
         environment: peer.environment(),
         input: None,
@@ -231,7 +252,9 @@ fn workload_job(plan: &Plan, arguments: Vec<String>, peer: &Peer) -> Job {
 /// The row, tiny: does it run, is `malloc` where it should be, and what does it read back?
 fn prove_workload(plan: &Plan, arguments: &[String], peer: &Peer) -> Result<Figure, Failure> {
     let small = ["--scale", "0.01", "--repeats", "1", "--repeat-ms", "1"].map(str::to_owned);
+    peer.clear_evidence();
     let figure = one_workload(plan, [arguments, &small].concat(), peer)?;
+    peer.check_evidence()?;
     // A smaller run reads back something else.
     Ok(Figure { checksum: None, ..figure })
 }
@@ -243,14 +266,14 @@ fn run_workload(plan: &Plan, arguments: &[String], peer: &Peer) -> Result<Figure
 }
 
 fn one_workload(plan: &Plan, arguments: Vec<String>, peer: &Peer) -> Result<Figure, Failure> {
-    let job = workload_job(plan, arguments, peer);
+    let job = workload_job(plan, &arguments, peer);
     run_well(&job)?;
     let text = std::fs::read_to_string(&job.output).map_err(|error| error.to_string())?;
     // A library may print something of its own.
     let line = text.lines().find(|line| line.starts_with('{')).unwrap_or_default();
     let line: Value = serde_json::from_str(line).map_err(|error| format!("its line is no JSON: {error}"))?;
     let origin = line["malloc_from"].as_str().unwrap_or_default();
-    if !peer.is_in(origin) {
+    if peer.wrapper.is_empty() && !peer.is_in(origin) {
         return Err(Failure::Other(format!("its malloc is in {origin}")));
     }
     let value = line["ns"].as_f64().filter(|&ns| ns > 0.0).ok_or_else(|| "its line has no figure".to_owned())?;
@@ -260,13 +283,18 @@ fn one_workload(plan: &Plan, arguments: Vec<String>, peer: &Peer) -> Result<Figu
 fn run_program(plan: &Plan, program: &Program, peer: &Peer, proof: bool) -> Result<Figure, Failure> {
     let bindings = plan.folder.join("bindings");
     let mut environment = [program.environment.clone(), peer.environment()].concat();
-    if proof {
+    let by_loader = proof && peer.wrapper.is_empty();
+    if by_loader {
         proof::clear(&bindings)?;
         environment.extend(proof::environment(&bindings));
     }
+    if proof {
+        peer.clear_evidence();
+    }
+    let (command, arguments) = peer.command(&program.program, &program.arguments);
     let job = Job {
-        program: program.program.clone(),
-        arguments: program.arguments.clone(),
+        program: command,
+        arguments,
         environment,
         input: program.input.clone(),
         folder: Some(program.folder.clone()),
@@ -275,8 +303,11 @@ fn run_program(plan: &Plan, program: &Program, peer: &Peer, proof: bool) -> Resu
         client: program.client.clone(),
     };
     let usage = run_well(&job)?;
-    if proof {
+    if by_loader {
         proof::check(&bindings, peer)?;
+    }
+    if proof {
+        peer.check_evidence()?;
     }
     Ok(Figure { value: usage.cpu.as_secs_f64(), peak_rss: usage.peak_rss, checksum: None })
 }

@@ -29,7 +29,8 @@ pub struct Program {
 /// The inputs, in one folder.
 struct Inputs<'a>(&'a Path);
 
-type Made = Result<Program, String>;
+/// A program, or why it cannot run.
+pub type Made = Result<Program, String>;
 
 /// How one program is had.
 type Make = fn(&Inputs<'_>) -> Made;
@@ -53,6 +54,16 @@ const PROGRAMS: &[(&str, Make)] = &[
     ("jq", |inputs| inputs.jq()),
     ("redis", |inputs| inputs.redis()),
 ];
+
+/// Eight million short lives: the worst that can happen to what watches every call.
+///
+/// # Errors
+/// When there is no C compiler.
+pub fn mallocs(folder: &Path) -> Made {
+    let inputs = Inputs(folder);
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    inputs.compiled("mallocs.c", include_str!("../../programs/mallocs.c"), "cc", &["-O2", "-g"], &[])
+}
 
 /// The C++ program.
 const CONTAINERS: &str = include_str!("../../programs/containers.cpp");
@@ -122,14 +133,20 @@ impl Inputs<'_> {
     }
 
     fn containers(&self, threads: &str) -> Made {
-        let source = self.write("containers.cpp", CONTAINERS)?;
-        let program = self.0.join("containers");
-        let mut compile = Command::new(find("c++")?);
-        compile.args(["-O2", "-std=c++17", "-fsized-deallocation", "-pthread"]).arg(&source).arg("-o").arg(&program);
+        let options = ["-O2", "-std=c++17", "-fsized-deallocation"];
+        self.compiled("containers.cpp", CONTAINERS, "c++", &options, &[threads])
+    }
+
+    /// A program of ours, compiled with threads.
+    fn compiled(&self, name: &str, text: &str, compiler: &str, options: &[&str], arguments: &[&str]) -> Made {
+        let source = self.write(name, text)?;
+        let program = source.with_extension("");
+        let mut compile = Command::new(find(compiler)?);
+        compile.args(options).arg("-pthread").arg(&source).arg("-o").arg(&program);
         match compile.status() {
-            Ok(status) if status.success() => Ok(self.program(program, &[threads])),
-            Ok(status) => Err(format!("c++ on containers.cpp: {status}")),
-            Err(error) => Err(format!("c++: {error}")),
+            Ok(status) if status.success() => Ok(self.program(program, arguments)),
+            Ok(status) => Err(format!("{compiler} on {name}: {status}")),
+            Err(error) => Err(format!("{compiler}: {error}")),
         }
     }
 
