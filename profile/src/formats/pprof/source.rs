@@ -129,13 +129,20 @@ impl<R: Read> Source<R> {
     fn advance(&mut self, bytes: u64) -> Result<(), Stop> {
         self.offset += bytes;
         if self.offset > self.input_bytes {
-            let message = format!("the data is larger than {} bytes", self.input_bytes);
-            return Err(Wrong::too_large(self.input_bytes, message).into());
+            return Err(self.too_large());
         }
         Ok(())
     }
 
+    fn too_large(&self) -> Stop {
+        let message = format!("the data is larger than {} bytes", self.input_bytes);
+        Wrong::too_large(self.input_bytes, message).into()
+    }
+
     fn failed(&self, error: std::io::Error) -> Stop {
+        if error.kind() == ErrorKind::FileTooLarge {
+            return self.too_large();
+        }
         if is_damage(&error) {
             let message = format!("the gzip data is damaged or cut off where this byte was packed: {error}");
             return Wrong::damaged(self.offset, message).into();
