@@ -247,11 +247,12 @@ fn memory_events_in_a_storm() {
 }
 
 /// All of them, each of which a program may include by itself.
-const HEADERS: [&str; 6] = [
+const HEADERS: [&str; 7] = [
     "mimalloc.h",
     "mimalloc-stats.h",
     "mimalloc-override.h",
     "mimalloc-new-delete.h",
+    "mimalloc/dhat.h",
     "mimalloc/memory-events.h",
     "mimalloc/profile.h",
 ];
@@ -371,10 +372,14 @@ macro_rules! layout {
 fn layouts_agree() {
     use mimalloc_pprof::api::c::stats::{BINS, CHUNK_BINS, Count, Counter, Stats};
     use mimalloc_pprof::api::c::{
-        HeapArea, HolesStats, MemorySnapshot, ProfConfig, ProfStats, PurgeReport, SampleInfo,
+        DhatStats, HeapArea, HolesStats, MemorySnapshot, ProfConfig, ProfStats, PurgeReport, SampleInfo,
     };
     let layouts = [
         layout!(Count as mi_stat_count_t { total, peak, current }),
+        layout!(DhatStats as mi_dhat_stats_t {
+            size, version, enabled, incomplete, total_bytes, total_blocks, live_bytes, live_blocks, peak_bytes, peak_blocks,
+            dropped, internal_bytes
+        }),
         layout!(HeapArea as mi_heap_area_t { blocks, reserved, committed, used, block_size, full_block_size, reserved1 }),
         layout!(Counter as mi_stat_counter_t { total }),
         layout!(MemorySnapshot as mi_memory_snapshot_t { size, version, live_bytes, accum_bytes, live_count, accum_count }),

@@ -16,6 +16,7 @@ mod loader;
 mod malloc;
 mod mi;
 mod mi_arenas;
+mod mi_dhat;
 mod mi_heaps;
 mod mi_memory;
 mod mi_posix;

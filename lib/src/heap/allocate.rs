@@ -334,6 +334,14 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 
     unsafe { allocate_padded((size.max(1) + mask) & !mask, size) }
 }
 
+/// [`allocate_aligned`] for callers that can afford to look whether somebody watches: who does is told the size that was asked for, not what
+/// it is rounded up to.
+#[inline(always)]
+pub(crate) unsafe fn allocate_aligned_as_asked(size: usize, alignment: usize) -> *mut u8 {
+    // SAFETY: no preconditions but the alignment.
+    unsafe { if watch::is_on() { tell::allocate_aligned(size, alignment) } else { allocate_aligned(size, alignment) } }
+}
+
 /// [`allocate_aligned`] that is not told, by the slow path.
 pub(crate) unsafe fn allocate_untold(size: usize, alignment: usize) -> *mut u8 {
     if alignment | size > SLAB_MAX {
@@ -383,6 +391,19 @@ pub(crate) unsafe fn allocate_zeroed_aligned(size: usize, alignment: usize) -> *
         }
         let block = span::allocate(size.max(1), alignment);
         if block.is_null() || span::reads_zero(block) { block } else { zero(block) }
+    }
+}
+
+/// The same as [`allocate_aligned_as_asked`], zeroed.
+#[inline(always)]
+pub(crate) unsafe fn allocate_zeroed_aligned_as_asked(size: usize, alignment: usize) -> *mut u8 {
+    // SAFETY: as above; a block is the caller's.
+    unsafe {
+        if watch::is_on() {
+            zero(tell::allocate_aligned(size, alignment))
+        } else {
+            allocate_zeroed_aligned(size, alignment)
+        }
     }
 }
 

@@ -133,6 +133,8 @@ pub(crate) struct Heap {
     shelf: shelf::Shelf,
     /// Spans that its thread has allocated and freed.
     spans: SpanCounts,
+    /// See [`Heap::annex`].
+    annex: AtomicPtr<u8>,
 }
 
 /// The heap of threads that have none: each fast path fails and finds its way to the slow one.
@@ -164,6 +166,7 @@ pub(crate) static EMPTY: Heap = Heap {
     peer: AtomicPtr::new(core::ptr::null_mut()),
     shelf: shelf::Shelf::empty(),
     spans: SpanCounts::NONE,
+    annex: AtomicPtr::new(core::ptr::null_mut()),
 };
 
 // SAFETY: shared state is atomic or guarded by `lock`; the rest belongs to the thread named in `live`.
@@ -220,6 +223,15 @@ impl Heap {
         compiler_fence(SeqCst);
         // SAFETY: the lock is held.
         unsafe { (*heap).busy.store(0, Relaxed) };
+    }
+
+    /// What the layer above keeps for the thread that this heap belongs to: a word of its own, null at first. `None`: the heap belongs to
+    /// none.
+    #[inline(always)]
+    pub(crate) fn annex(heap: *mut Heap) -> Option<&'static AtomicPtr<u8>> {
+        let host = thread::host_of(heap);
+        // SAFETY: H3.
+        (!host.is_null() && !Heap::is_empty_heap(host)).then(|| unsafe { &(*host).annex })
     }
 
     /// Scratch memory for the heap's thread, zero at first.

@@ -32,6 +32,22 @@ pub(super) unsafe fn allocated(heap: *mut Heap, block: *mut u8, requested: usize
     }
 }
 
+/// An aligned block, told with the size that was asked for.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn allocate_aligned(size: usize, alignment: usize) -> *mut u8 {
+    // SAFETY: no preconditions but the alignment; a block is nobody else's yet.
+    unsafe {
+        let block = allocate::allocate_untold(size, alignment);
+        if !block.is_null()
+            && let Some(lease) = thread::lease(thread::current())
+        {
+            (crate::HOOKS.allocated)(lease.heap, block, release::usable_size(block), size);
+        }
+        block
+    }
+}
+
 /// This block is to be freed by its owner, this thread. With no lock held.
 #[inline(always)]
 pub(super) unsafe fn freed(block: *mut u8, usable: usize) {

@@ -4,8 +4,8 @@
 
 use super::output::Failure;
 use super::path::{Path, expand};
-use super::settings::{self, Named, format, is_named, with_pattern};
-use super::{dump, inherited};
+use super::settings::{self, Named, is_named, with_pattern};
+use super::{dump, exact, inherited};
 use crate::os::{self, libc, lock::Lock};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::*};
@@ -48,7 +48,10 @@ pub(crate) fn remove(file: Named, number: u32) {
 #[inline(never)]
 fn write_here(file: Named, number: u32) -> bool {
     WRITING.lock();
-    let written = path(file, number).and_then(|path| dump::write(&path, format(file)));
+    let written = path(file, number).and_then(|path| match file {
+        Named::Exact => exact::write(&path),
+        _ => dump::write(&path, settings::format(file)),
+    });
     WRITING.unlock();
     if let Err(why) = written {
         FAILED.fetch_add(1, Relaxed);

@@ -1,7 +1,7 @@
 //! Begin, fork and end of the process.
 
 use super::settings::{self, Follow, Named};
-use super::{dump, files, inherited, modules, observer, sampler, triggers, unwind};
+use super::{dump, exact, files, inherited, modules, observer, sampler, triggers, unwind};
 use crate::{arena, os};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
@@ -36,6 +36,9 @@ pub(crate) fn end_at_once() {
 
 fn write_last() {
     files::write(Named::Exit, 0);
+    if exact::was_on() {
+        files::write(Named::Exact, 0);
+    }
     files::tell_failures();
 }
 
@@ -76,6 +79,9 @@ pub(crate) fn start() {
         os::complain(b"no memory for the profiler; the program goes on without");
         return;
     }
+    if settings.exact && !exact::start(exact::memory()) {
+        os::complain(b"no memory for the exact profiler; the program goes on without");
+    }
     FOLLOW_FORKS.store(settings.follow == Follow::All, Relaxed);
     PROCESS.store(os::process_id(), Release);
     let takes = triggers::start(settings.triggers);
@@ -88,6 +94,7 @@ pub(crate) fn start() {
 pub(crate) fn forked() {
     dump::repair();
     modules::repair();
+    exact::repair();
     sampler::forked();
     files::forked();
     inherited::forked();
@@ -100,6 +107,7 @@ pub(crate) fn forked() {
         PROCESS.store(os::process_id(), Release);
     } else {
         sampler::stop_in_child();
+        exact::stop_in_child();
     }
 }
 

@@ -13,6 +13,7 @@
 
 pub(crate) mod dump;
 pub(crate) mod events;
+pub(crate) mod exact;
 mod files;
 pub(crate) mod heapdump;
 mod inherited;

@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     /// Sample from the start, or when the control channel says so.
     pub(crate) profiles: bool,
     pub(crate) profile: Options,
+    /// Record every block from the start.
+    pub(crate) exact: bool,
     pub(crate) follow: Follow,
     pub(crate) triggers: Triggers,
 }
@@ -43,10 +45,12 @@ pub(crate) enum Named {
     Dump,
     /// Those of peaks, numbered by themselves.
     Peak,
+    /// What was recorded exactly, at exit.
+    Exact,
     /// The folder of a recording.
     Recording,
 }
-const NAMED: usize = 5;
+const NAMED: usize = Named::Recording as usize + 1;
 
 /// The patterns. Under `NAMING`.
 struct Names([UnsafeCell<Path>; NAMED]);
@@ -137,7 +141,11 @@ pub(crate) fn read() -> Option<Settings> {
         return None;
     }
     let profiles = options::get(Name::Prof) != 0;
-    if !profiles {
+    // As in mimalloc-pprof: anything that does not begin with a zero.
+    let exact = os::variable(b"MIMALLOC_DHAT").is_some_and(|value| !matches!(value.first(), None | Some(b'0')));
+    // The program may start a recording itself.
+    let is_wanted = profiles || exact || os::variable(b"MIMALLOC_DHAT_DUMP_AT_EXIT").is_some();
+    if !is_wanted {
         return None;
     }
     read_names();
@@ -150,7 +158,7 @@ pub(crate) fn read() -> Option<Settings> {
         return None;
     }
     let profile = Options::as_set();
-    Some(Settings { profiles, profile, follow, triggers: read_triggers() })
+    Some(Settings { profiles, profile, exact, follow, triggers: read_triggers() })
 }
 
 /// Without a word from the user: forked children too, unless they would write over their parent's files.
@@ -164,7 +172,7 @@ fn follow() -> Follow {
                 os::complain(b"MIMALLOC_PROF_FOLLOW is none of none, exec, all; the default is used");
             }
             let is_distinct = |name: &[u8]| name.is_empty() || path::tells_processes_apart(name);
-            let files = [Named::Exit, Named::Dump, Named::Peak];
+            let files = [Named::Exit, Named::Dump, Named::Peak, Named::Exact];
             let distinct = files.into_iter().all(|file| with_pattern(file, is_distinct) == Some(true));
             if distinct { Follow::All } else { Follow::Exec }
         }
@@ -211,6 +219,9 @@ fn read_names() {
         } else {
             beside(Named::Exit, b".%n", Named::Dump);
         }
+    }
+    if !read_name(Named::Exact, b"MIMALLOC_DHAT_DUMP_AT_EXIT") && recording {
+        in_recording(Named::Exact, b"dhat.json");
     }
     if recording {
         in_recording(Named::Peak, b"peak.%n.pb.gz");

@@ -3,7 +3,7 @@
 //! Called by whatever thread allocates or frees, also in a signal handler that has interrupted this very thread in here: nothing
 //! may wait for it.
 
-use super::events;
+use super::{events, exact};
 use crate::heap::Heap;
 use crate::heap::events::Extent;
 use crate::heap::watch::{Watcher, has};
@@ -13,6 +13,10 @@ pub(crate) unsafe fn allocated(heap: *mut Heap, block: *mut u8, usable: usize, r
     if has(Watcher::Events) {
         // SAFETY: the caller's heap.
         unsafe { events::allocated(heap, block, usable, requested) }
+    }
+    if has(Watcher::Exact) {
+        // SAFETY: the caller's heap and block.
+        unsafe { exact::allocated(heap, block, requested) }
     }
     #[cfg(test)]
     tests::allocated(block, usable, requested);
@@ -25,6 +29,10 @@ pub(crate) unsafe fn freed(block: *mut u8, usable: usize) {
     }
     #[cfg(test)]
     tests::freed(block, usable);
+    if has(Watcher::Exact) {
+        // SAFETY: the caller's block.
+        unsafe { exact::freed(block) }
+    }
 }
 
 /// A block has taken the place of another, which is to be freed, or has another size where it is.
@@ -32,6 +40,10 @@ pub(crate) unsafe fn reallocated(heap: *mut Heap, old: Extent, new: Extent, requ
     if has(Watcher::Events) {
         // SAFETY: the caller's heap.
         unsafe { events::reallocated(heap, old, new, requested) }
+    }
+    if has(Watcher::Exact) {
+        // SAFETY: the caller's heap and blocks.
+        unsafe { exact::reallocated(heap, old, new, requested) }
     }
     #[cfg(test)]
     tests::reallocated(old, new, requested);

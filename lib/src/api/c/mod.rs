@@ -6,6 +6,7 @@
 mod aligned;
 mod arenas;
 mod blocks;
+mod dhat;
 mod failure;
 mod glibc;
 mod guarding;
@@ -34,6 +35,7 @@ mod zeroing;
 pub use aligned::*;
 pub use arenas::*;
 pub use blocks::*;
+pub use dhat::*;
 pub use failure::overflow;
 pub use glibc::*;
 pub use guarding::*;

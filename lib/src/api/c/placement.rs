@@ -32,7 +32,7 @@ impl Place {
 pub(super) unsafe fn obtain(size: usize, place: Place) -> *mut u8 {
     if place.offset == 0 {
         // SAFETY: a power of two.
-        return unsafe { allocate::allocate_aligned(size, place.alignment) };
+        return unsafe { allocate::allocate_aligned_as_asked(size, place.alignment) };
     }
     // In slabs, starts lie at multiples of 16 that depend on the size: only a span can begin anywhere.
     span::allocate_after(place.alignment - place.offset, size.max(1), place.alignment)
@@ -55,7 +55,7 @@ pub(super) unsafe fn obtain_zeroed(size: usize, place: Place) -> *mut u8 {
     // SAFETY: all bytes that are written are the block's own.
     unsafe {
         if place.offset == 0 {
-            return allocate::allocate_zeroed_aligned(size, place.alignment);
+            return allocate::allocate_zeroed_aligned_as_asked(size, place.alignment);
         }
         let block = obtain(size, place);
         zero(block, 0);

@@ -78,7 +78,7 @@ pub unsafe fn reallocarray(block: *mut u8, count: usize, size: usize) -> *mut u8
 pub unsafe fn memalign(alignment: usize, size: usize) -> *mut u8 {
     match alignment.checked_next_power_of_two() {
         // SAFETY: a power of two.
-        Some(alignment) => unsafe { allocate::allocate_aligned(size, alignment) },
+        Some(alignment) => unsafe { allocate::allocate_aligned_as_asked(size, alignment) },
         None => refuse(),
     }
 }
@@ -93,7 +93,7 @@ pub unsafe fn aligned_alloc(alignment: usize, size: usize) -> *mut u8 {
         return refuse();
     }
     // SAFETY: a power of two.
-    unsafe { allocate::allocate_aligned(size, alignment) }
+    unsafe { allocate::allocate_aligned_as_asked(size, alignment) }
 }
 
 /// `posix_memalign`: the result is written on success only. On `ENOMEM` also `errno` says so, as programs expect.
@@ -106,7 +106,7 @@ pub unsafe fn posix_memalign(result: *mut *mut u8, alignment: usize, size: usize
         return EINVAL;
     }
     // SAFETY: a power of two.
-    let block = unsafe { allocate::allocate_aligned(size, alignment) };
+    let block = unsafe { allocate::allocate_aligned_as_asked(size, alignment) };
     if block.is_null() {
         return ENOMEM;
     }
@@ -121,7 +121,7 @@ pub unsafe fn posix_memalign(result: *mut *mut u8, alignment: usize, size: usize
 /// As `valloc`.
 pub unsafe fn valloc(size: usize) -> *mut u8 {
     // SAFETY: a power of two.
-    unsafe { allocate::allocate_aligned(size, PAGE) }
+    unsafe { allocate::allocate_aligned_as_asked(size, PAGE) }
 }
 
 /// `pvalloc`: whole pages.
@@ -131,7 +131,7 @@ pub unsafe fn valloc(size: usize) -> *mut u8 {
 pub unsafe fn pvalloc(size: usize) -> *mut u8 {
     match size.max(1).checked_next_multiple_of(PAGE) {
         // SAFETY: a power of two.
-        Some(size) => unsafe { allocate::allocate_aligned(size, PAGE) },
+        Some(size) => unsafe { allocate::allocate_aligned_as_asked(size, PAGE) },
         None => overflow(),
     }
 }

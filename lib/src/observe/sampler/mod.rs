@@ -12,7 +12,7 @@ mod scale;
 pub(crate) mod sites;
 mod snapshot;
 mod stacks;
-mod table;
+pub(super) mod table;
 #[cfg(test)]
 mod tests;
 pub(crate) mod threads;
@@ -157,7 +157,7 @@ pub(crate) fn set_own_code(range: core::ops::Range<usize>) {
     OWN_END.store(range.end, Relaxed);
 }
 
-fn is_own(frame: usize) -> bool {
+pub(super) fn is_own(frame: usize) -> bool {
     (OWN_START.load(Relaxed)..OWN_END.load(Relaxed)).contains(&frame)
 }
 

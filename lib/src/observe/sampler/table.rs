@@ -16,7 +16,7 @@ const FIRST: usize = 64;
 const NUMBER: u64 = 0xffff_ffff;
 
 /// A table in memory that is zero at first.
-pub(super) struct Table {
+pub(in crate::observe) struct Table {
     slots: *const AtomicU64,
     levels: u32,
 }
@@ -25,26 +25,26 @@ pub(super) struct Table {
 unsafe impl Sync for Table {}
 
 /// What [`Table::intern`] found.
-pub(super) struct Found {
-    pub(super) number: u32,
+pub(in crate::observe) struct Found {
+    pub(in crate::observe) number: u32,
     /// It was not there before.
-    pub(super) is_new: bool,
+    pub(in crate::observe) is_new: bool,
 }
 
 impl Table {
     /// Bytes of a table.
-    pub(super) const fn bytes(levels: u32) -> usize {
+    pub(in crate::observe) const fn bytes(levels: u32) -> usize {
         (FIRST << levels) * BUCKET * 8 - FIRST * BUCKET * 8
     }
 
     /// The fewest levels that have room for so many entries.
-    pub(super) fn levels_for(entries: usize) -> u32 {
+    pub(in crate::observe) fn levels_for(entries: usize) -> u32 {
         (1..).find(|&levels| Self::bytes(levels) / 8 >= entries).unwrap_or(1)
     }
 
     /// # Safety
     /// [`bytes`](Self::bytes) of zeroed memory at `slots`, for as long as the table is used.
-    pub(super) unsafe fn at(slots: *mut u8, levels: u32) -> Table {
+    pub(in crate::observe) unsafe fn at(slots: *mut u8, levels: u32) -> Table {
         Table { slots: slots.cast(), levels }
     }
 
@@ -56,7 +56,7 @@ impl Table {
 
     /// The number of the entry with this hash that `is` the right one, else of the one that `make` makes. `None`: there is none, and
     /// `make` cannot, or the table is full.
-    pub(super) fn intern(
+    pub(in crate::observe) fn intern(
         &self,
         hash: u64,
         is: impl Fn(u32) -> bool,
@@ -91,7 +91,7 @@ impl Table {
     }
 
     /// The numbers of all entries.
-    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+    pub(in crate::observe) fn all(&self) -> impl Iterator<Item = u32> {
         let words = (0..Self::bytes(self.levels) / 8).map(|i| self.slot(i).load(Acquire));
         words.filter(|&word| word != 0).map(|word| word as u32)
     }
@@ -99,7 +99,7 @@ impl Table {
 
 /// Mix a word into a hash: a multiplicative hash with the golden ratio; the fold brings the good high bits down.
 #[inline(always)]
-pub(super) fn mix(hash: u64, word: u64) -> u64 {
+pub(in crate::observe) fn mix(hash: u64, word: u64) -> u64 {
     let hash = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     hash ^ hash >> 29
 }

@@ -40,6 +40,7 @@ mod probe;
 mod program;
 mod rule_cache;
 mod stack;
+mod trail;
 mod walk;
 
 #[cfg(target_arch = "x86_64")]
@@ -52,6 +53,7 @@ mod tests;
 
 pub(crate) use rule_cache::invalidate;
 pub(crate) use stack::StackBounds;
+pub(crate) use trail::{Place, Recalled, Trails, recall};
 
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 
 use super::arch::{ADDRESS_BITS, Packed};
 use core::array;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 const SET_BITS: u32 = 13;
 const TAG_BITS: u32 = ADDRESS_BITS - SET_BITS;
@@ -24,6 +24,15 @@ const MULTIPLIER: u64 = 0x4f1b_bcdc_bfa5;
 struct Set([AtomicU64; 2]);
 
 static SETS: [Set; 1 << SET_BITS] = [const { Set([const { AtomicU64::new(0) }; 2]) }; 1 << SET_BITS];
+
+/// Changes whenever rules that were known may no longer be true.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// What is known by rules holds as long as this stays the same.
+#[inline(always)]
+pub(super) fn generation() -> u32 {
+    GENERATION.load(Acquire)
+}
 
 /// Where an address belongs, and what its entry begins with; `None` outside a program's address space.
 #[inline(always)]
@@ -73,4 +82,6 @@ pub(crate) fn invalidate() {
             slot.store(0, Relaxed);
         }
     }
+    // Last: who reads the new generation finds no old rule any more.
+    GENERATION.fetch_add(1, Release);
 }

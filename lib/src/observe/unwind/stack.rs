@@ -71,6 +71,12 @@ impl<'a> Stack<'a> {
         stack
     }
 
+    /// This is not the thread's own stack, or not known to be.
+    #[inline(always)]
+    pub(super) fn may_grow(&self) -> bool {
+        self.may_grow
+    }
+
     /// The word at an address, if it is aligned and on this stack.
     pub(super) fn read(&mut self, address: usize) -> Option<usize> {
         self.read_known(address).or_else(|| if self.grow_to(address) { self.read_known(address) } else { None })

@@ -39,12 +39,14 @@ fn step(registers: Registers, stack: &mut Stack<'_>) -> Result<Registers, End> {
 
 /// What the tables say of an address, kept for the next time. Code outside all modules is [`Rule::Unknown`], which is not
 /// kept: it comes and goes.
+#[inline(always)]
+pub(super) fn rule_at(pc: usize) -> Packed {
+    rule_cache::get(pc).unwrap_or_else(|| look_up(pc))
+}
+
 #[cold]
 #[inline(never)]
-pub(super) fn rule_at(pc: usize) -> Packed {
-    if let Some(rule) = rule_cache::get(pc) {
-        return rule;
-    }
+fn look_up(pc: usize) -> Packed {
     let Some(module) = module::find(pc) else { return Rule::Unknown.pack() };
     let rule = eh_frame::rule_for(&module, pc).pack();
     rule_cache::put(pc, rule);

@@ -36,6 +36,15 @@ pub(crate) fn cycles() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
+/// Whether [`cycles`] count at one rate whatever the processor does, and the same on all processors, as far as they say.
+pub(crate) fn cycles_are_steady() -> bool {
+    use core::arch::x86_64::__cpuid;
+    const HIGHEST: u32 = 0x8000_0000;
+    const POWER: u32 = 0x8000_0007;
+    const INVARIANT: u32 = 1 << 8;
+    __cpuid(HIGHEST).eax >= POWER && __cpuid(POWER).edx & INVARIANT != 0
+}
+
 fn read(clock: usize) -> u64 {
     let mut time = [0u64; 2];
     // SAFETY: the kernel writes two words.

@@ -9,6 +9,7 @@ mod capture;
 mod rules;
 mod stacks;
 mod tables;
+mod trails;
 mod written;
 
 use core::ffi::c_int;

@@ -1,6 +1,7 @@
 //! Reading the registers of the calling thread.
 
 use super::super::stack::StackBounds;
+use super::super::trail::{Request, recall_from};
 use super::super::walk::walk;
 use super::super::{End, Walk};
 use super::Registers;
@@ -22,6 +23,21 @@ pub(in super::super) unsafe extern "C" fn enter(out: *mut usize, length: usize, 
         "mov r9, rbp",
         "jmp {walk_from}",
         walk_from = sym walk_from,
+    )
+}
+
+/// As [`enter`], for a walk that may be known.
+///
+/// # Safety
+/// The request is the caller's, and everything in it.
+#[unsafe(naked)]
+pub(in super::super) unsafe extern "C" fn enter_recalling(request: *mut Request) {
+    naked_asm!(
+        "mov rsi, qword ptr [rsp]",
+        "lea rdx, [rsp + 8]",
+        "mov rcx, rbp",
+        "jmp {recall_from}",
+        recall_from = sym recall_from,
     )
 }
 

@@ -9,11 +9,11 @@ mod weak;
 #[cfg(test)]
 pub(super) use call::recognise;
 pub(super) use call::{Call, call_before};
-pub(super) use entry::{enter, stack_tops};
+pub(super) use entry::{enter, enter_recalling, stack_tops};
 #[cfg(test)]
 pub(super) use rule::{Base, Plain, SavedPointer};
 pub(super) use rule::{Packed, Rule};
-pub(super) use step::{step, step_by_frame_pointer, step_quickly};
+pub(super) use step::{Tracked, step, step_by_frame_pointer, step_quickly, step_tracked};
 pub(super) use weak::find_object;
 
 /// DWARF register numbers (System V ABI, AMD64 supplement, figure 3.36).

@@ -24,6 +24,36 @@ pub(in super::super) fn step_quickly(rule: Packed, registers: Registers, stack: 
     Some(Registers { pc: address.wrapping_sub(usize::from(!interrupted)), sp: cfa, fp })
 }
 
+/// A plain step, with what it depended on.
+pub(in super::super) struct Tracked {
+    /// `None`: this is the outermost frame, as its return address is 0.
+    pub(in super::super) caller: Option<Registers>,
+    /// The step begins at the frame pointer.
+    pub(in super::super) reads_fp: bool,
+    /// Address and content of the words that were read: the return address, and the caller's frame pointer if it was saved.
+    pub(in super::super) return_slot: (usize, usize),
+    pub(in super::super) saved_fp: Option<(usize, usize)>,
+}
+
+/// [`step_quickly`] for who wants to know all that. `None`: [`step`] must look.
+#[inline(always)]
+pub(in super::super) fn step_tracked(rule: Packed, registers: Registers, stack: &Stack<'_>) -> Option<Tracked> {
+    let Plain { base, interrupted, cfa, saved } = rule.plain()?;
+    let cfa = base_value(base, registers).wrapping_add(usize::from(cfa) * WORD);
+    if cfa <= registers.sp {
+        return None;
+    }
+    let address = stack.read_known(cfa - WORD)?;
+    let slot = cfa.wrapping_sub(usize::from(saved) * WORD);
+    let is_saved = saved != 0 && slot >= registers.sp;
+    let saved_fp = if is_saved { Some((slot, stack.read_known(slot)?)) } else { None };
+    let pc = address.wrapping_sub(usize::from(!interrupted));
+    let fp = saved_fp.map_or(registers.fp, |(_, value)| value);
+    let caller = (address != 0).then_some(Registers { pc, sp: cfa, fp });
+    let reads_fp = matches!(base, Base::FramePointer);
+    Some(Tracked { caller, reads_fp, return_slot: (cfa - WORD, address), saved_fp })
+}
+
 /// The registers in the caller's frame.
 pub(in super::super) fn step(rule: Packed, registers: Registers, stack: &mut Stack<'_>) -> Result<Registers, End> {
     match rule.unpack() {
