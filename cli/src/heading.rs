@@ -5,7 +5,7 @@ use std::path::Path;
 use mpp_profile::analysis::{Quality, Sum, Table};
 use mpp_profile::text::escaped;
 use mpp_profile::units::{bytes, count, percent};
-use mpp_profile::{Metric, Profile, Unit};
+use mpp_profile::{Format, Metric, Profile, Unit};
 
 use crate::input::{Loaded, list};
 
@@ -66,6 +66,9 @@ pub(crate) fn error(profile: &Profile, total: Sum) -> String {
 
 /// What an estimate rests on.
 pub(crate) fn basis(profile: &Profile, metric: Metric) -> String {
+    if matches!(profile.format, Format::Dhat | Format::DhatForeign) {
+        return "every block was recorded, with the bytes that were asked for".to_owned();
+    }
     if !profile.is_sampled() {
         return "every block was recorded".to_owned();
     }

@@ -67,7 +67,7 @@ pub(crate) fn load(input: &InputArgs, symbols: &SymbolArgs, common: CommonArgs) 
 
 fn open(folder: &Path) -> Result<Recording, Failure> {
     let not_one = || {
-        let why = "is a folder, but not a recording: it has neither recording.json nor <pid>/heap.prof";
+        let why = "is a folder, but not a recording: it has neither recording.json nor <pid>/heap.prof or dhat.json";
         Failure::new(Code::Input, format!("{}: {why}", folder.display()))
     };
     Recording::open(folder).ok_or_else(not_one)

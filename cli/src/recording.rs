@@ -1,4 +1,5 @@
-//! A recording folder: `recording.json`, and `<pid>/heap.prof` for every process that wrote a profile.
+//! A recording folder: `recording.json`, and for every process that wrote a profile `<pid>/heap.prof`, or `<pid>/dhat.json` if it was
+//! recorded exactly.
 //!
 //! The folder is made before the target starts, under its final name, because the target has to know where to write.
 //! Folders are for the user only (0700), and files too (0600): a profile tells paths and function names.
@@ -19,6 +20,8 @@ pub(crate) const INDEX: &str = "recording.json";
 pub(crate) const DUMP: &str = "heap.prof";
 /// The name of a timeline there.
 pub(crate) const TIMELINE: &str = "timeline.bin";
+/// The name of one in which every block was recorded. Where both are, this one is shown.
+pub(crate) const EXACT_DUMP: &str = "dhat.json";
 /// What `schema` says in the index.
 pub(crate) const SCHEMA: &str = "mpp-recording";
 /// The version of the index format: raised when a reader of the old one would misread the new one.
@@ -43,7 +46,7 @@ pub(crate) struct Index {
     pub(crate) started: String,
     /// When it ended; missing while it runs, or if mpp was killed.
     pub(crate) ended: Option<String>,
-    /// Mean bytes between two samples.
+    /// Mean bytes between two samples; 1 if every block was recorded.
     pub(crate) sample_rate: u64,
     /// Which processes were recorded: `none`, `exec` or `all`.
     pub(crate) follow: String,
@@ -168,18 +171,19 @@ impl Recording {
     /// The profiles that are there: process id and path, by process id. Read from the folder itself, because processes
     /// that outlive `mpp run` add theirs later, and because paths in an index are not to be trusted.
     pub(crate) fn dumps(&self) -> Vec<(u32, PathBuf)> {
-        self.files(DUMP)
+        self.files(&[EXACT_DUMP, DUMP])
     }
 
     /// The same of timelines.
     pub(crate) fn timelines(&self) -> Vec<(u32, PathBuf)> {
-        self.files(TIMELINE)
+        self.files(&[TIMELINE])
     }
 
-    fn files(&self, name: &str) -> Vec<(u32, PathBuf)> {
+    /// Of each process the first of these that there is.
+    fn files(&self, names: &[&str]) -> Vec<(u32, PathBuf)> {
+        let first = |folder: &Path| names.iter().map(|name| folder.join(name)).find(|file| file.is_file());
         let folders = self.process_folders().into_iter();
-        let mut files: Vec<_> = folders.map(|(pid, folder)| (pid, folder.join(name))).collect();
-        files.retain(|(_, file)| file.is_file());
+        let mut files: Vec<_> = folders.filter_map(|(pid, folder)| Some((pid, first(&folder)?))).collect();
         files.sort_unstable();
         files
     }
@@ -189,10 +193,9 @@ impl Recording {
         for (_, folder) in self.process_folders() {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 // An empty profile, or what is left of one that was never finished.
-                if entry.file_name() == DUMP
-                    || entry.file_name() == TIMELINE
-                    || entry.path().extension() == Some(OsStr::new("tmp"))
-                {
+                let name = entry.file_name();
+                let is_ours = [DUMP, EXACT_DUMP, TIMELINE].iter().any(|known| name == *known);
+                if is_ours || entry.path().extension() == Some(OsStr::new("tmp")) {
                     let _ = fs::remove_file(entry.path());
                 }
             }

@@ -123,7 +123,7 @@ fn wrong_command_lines() {
         &["run"][..],
         &["run", "--sample", "0", "--", "true"],
         &["run", "--sample", "-1", "--", "true"],
-        &["run", "--mode", "exact", "--", "true"],
+        &["run", "--mode", "guess", "--", "true"],
         &["run", "--env", "NOTHING", "--", "true"],
         &["no-such-verb"],
         &[],

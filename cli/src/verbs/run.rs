@@ -24,7 +24,7 @@ use crate::sys::child::{Child, End};
 use crate::sys::signals::Collector;
 use crate::{input, message, output, preload};
 
-use environment::{Follow, Settings};
+use environment::{Follow, Settings, What};
 use preflight::Target;
 use watch::Seen;
 
@@ -32,6 +32,7 @@ const EXAMPLES: &str = "\
 Examples:
   mpp run -- ./app --flag                   then `mpp top` and `mpp flame` show where its memory is
   mpp run --sample 64KiB -- python3 job.py  more samples for a small program
+  mpp run --mode exact -- ./app             every block, with the peak; some times slower
   mpp run --follow none -- make             only make itself, not what it starts
   mpp run --then top -- ./app               print the table at the end
   mpp run --print-env                       the variables for a container file; runs nothing
@@ -47,10 +48,11 @@ Exit status: that of the program, 128+N if signal N ended it, 127 not found, 126
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, override_usage = "mpp run [OPTIONS] [--] COMMAND [ARGUMENT]...")]
 pub(crate) struct RunArgs {
-    /// How to record: `sample` keeps one allocation in so many bytes, and costs little
+    /// How to record: `sample` keeps one allocation in so many bytes, and costs little; `exact` counts every allocation and
+    /// every free, and what was live at the peak
     #[arg(long, value_enum, value_name = "MODE", default_value = "sample", env = "MPP_MODE", hide_env_values = true)]
     mode: Mode,
-    /// Mean bytes between two samples: less is more exact and slower, 1 records every block
+    /// Mean bytes between two samples: less is more exact and slower, 1 records every block. Not for `--mode exact`
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = sample_rate, env = "MPP_SAMPLE")]
     #[arg(hide_env_values = true)]
     sample: u64,
@@ -85,6 +87,8 @@ pub(crate) struct RunArgs {
 enum Mode {
     /// One allocation in so many bytes
     Sample,
+    /// Every allocation and every free; the profile is a dhat.json, which DHAT's viewer opens too
+    Exact,
 }
 
 /// See [`RunArgs::then`].
@@ -109,7 +113,6 @@ fn sample_rate(text: &str) -> Result<u64, String> {
 /// # Errors
 /// If the target was not started, or nothing came out of a target that succeeded.
 pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
-    let Mode::Sample = args.mode;
     if args.print_env {
         print_env(args, common)?;
         return Ok(0);
@@ -126,7 +129,7 @@ pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
     let settings = Settings {
         library: &library,
         folder: &recording.folder,
-        sample_rate: args.sample,
+        what: what(args),
         seed: args.seed,
         follow: args.follow,
         parent: Some(std::process::id()),
@@ -149,6 +152,13 @@ pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
     }
 }
 
+fn what(args: &RunArgs) -> What {
+    match args.mode {
+        Mode::Sample => What::Sampled(args.sample),
+        Mode::Exact => What::Exact,
+    }
+}
+
 /// The PATH that the target will have: it decides which program a name means.
 fn path_of_target(args: &RunArgs) -> Option<OsString> {
     let given = args.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
@@ -162,7 +172,7 @@ fn print_env(args: &RunArgs, common: CommonArgs) -> Result<(), Failure> {
     let settings = Settings {
         library: &library,
         folder: &folder,
-        sample_rate: args.sample,
+        what: what(args),
         seed: args.seed,
         follow: args.follow,
         parent: None,
@@ -196,7 +206,10 @@ fn new_index(args: &RunArgs, started: Timestamp, variables: &[(OsString, OsStrin
         cwd: cwd.unwrap_or_default(),
         started: started.rfc3339(),
         ended: None,
-        sample_rate: args.sample,
+        sample_rate: match what(args) {
+            What::Sampled(rate) => rate,
+            What::Exact => 1,
+        },
         follow: args.follow.word().to_owned(),
         pid: None,
         exit_status: None,

@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use crate::preload;
+use crate::recording::{DUMP, EXACT_DUMP};
 
 /// Which processes write a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -28,6 +29,15 @@ impl Follow {
     }
 }
 
+/// Which blocks are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// One in so many bytes.
+    Sampled(u64),
+    /// All.
+    Exact,
+}
+
 /// What to record, and where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a> {
@@ -35,8 +45,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) library: &'a Path,
     /// The recording folder, absolute: the target may change its folder.
     pub(crate) folder: &'a Path,
-    /// Mean bytes between two samples.
-    pub(crate) sample_rate: u64,
+    /// Every block, or one in so many bytes.
+    pub(crate) what: What,
     /// Start of the random sequence, for repeatable runs.
     pub(crate) seed: Option<u64>,
     /// Which processes.
@@ -53,9 +63,17 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut set = |name: &str, value: &OsStr| variables.push((name.into(), value.to_owned()));
     set("LD_PRELOAD", &preload::ld_preload(settings.library, preload.as_deref()));
-    set("MIMALLOC_PROF", OsStr::new("1"));
-    set("MIMALLOC_PROF_SAMPLE_RATE", OsStr::new(&settings.sample_rate.to_string()));
-    set("MIMALLOC_PROF_DUMP_AT_EXIT", &dump_pattern(settings.folder));
+    match settings.what {
+        What::Sampled(rate) => {
+            set("MIMALLOC_PROF", OsStr::new("1"));
+            set("MIMALLOC_PROF_SAMPLE_RATE", OsStr::new(&rate.to_string()));
+            set("MIMALLOC_PROF_DUMP_AT_EXIT", &dump_pattern(settings.folder, DUMP));
+        }
+        What::Exact => {
+            set("MIMALLOC_DHAT", OsStr::new("1"));
+            set("MIMALLOC_DHAT_DUMP_AT_EXIT", &dump_pattern(settings.folder, EXACT_DUMP));
+        }
+    }
     set("MIMALLOC_PROF_FOLLOW", OsStr::new(settings.follow.word()));
     if let Some(seed) = settings.seed {
         set("MIMALLOC_PROF_SEED", OsStr::new(&seed.to_string()));
@@ -71,13 +89,13 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
 }
 
 /// Where the library writes: `%p` stands for the process id, and `%%` for a `%` in the name of the folder.
-fn dump_pattern(folder: &Path) -> OsString {
+fn dump_pattern(folder: &Path, name: &str) -> OsString {
     let mut pattern = Vec::new();
     for &byte in folder.as_os_str().as_bytes() {
         pattern.extend_from_slice(if byte == b'%' { b"%%" } else { std::slice::from_ref(&byte) });
     }
     pattern.extend_from_slice(b"/%p/");
-    pattern.extend_from_slice(crate::recording::DUMP.as_bytes());
+    pattern.extend_from_slice(name.as_bytes());
     OsString::from_vec(pattern)
 }
 
@@ -97,7 +115,7 @@ mod tests {
         Settings {
             library: Path::new("/c/libmimalloc_pprof.so"),
             folder: Path::new("/r"),
-            sample_rate: 4096,
+            what: What::Sampled(4096),
             seed: None,
             follow: Follow::Exec,
             parent: Some(17),
@@ -115,11 +133,21 @@ mod tests {
         assert_eq!(value(&variables, "MIMALLOC_PROF_SAMPLE_RATE"), ["4096"]);
         assert_eq!(value(&variables, "MIMALLOC_PROF_PARENT"), ["17"]);
         assert_eq!(value(&variables, "MIMALLOC_PROF_SEED"), [""; 0]);
+        assert_eq!(value(&variables, "MIMALLOC_DHAT"), [""; 0]);
+    }
+
+    #[test]
+    fn exact_recordings_sample_nothing() {
+        let variables = variables(Settings { what: What::Exact, ..settings() }, &[]);
+        assert_eq!(value(&variables, "MIMALLOC_DHAT"), ["1"]);
+        assert_eq!(value(&variables, "MIMALLOC_DHAT_DUMP_AT_EXIT"), ["/r/%p/dhat.json"]);
+        assert_eq!(value(&variables, "MIMALLOC_PROF_FOLLOW"), ["exec"]);
+        assert_eq!(value(&variables, "MIMALLOC_PROF"), [""; 0]);
     }
 
     #[test]
     fn percent_signs_in_the_folder_are_not_placeholders() {
-        assert_eq!(dump_pattern(Path::new("/50%p")), "/50%%p/%p/heap.prof");
+        assert_eq!(dump_pattern(Path::new("/50%p"), DUMP), "/50%%p/%p/heap.prof");
     }
 
     #[test]

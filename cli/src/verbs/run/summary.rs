@@ -6,7 +6,7 @@ use std::path::Path;
 use mpp_profile::analysis::{Quality, Row, Table, View, Weights};
 use mpp_profile::text::escaped;
 use mpp_profile::units::{bytes, percent};
-use mpp_profile::{Metric, Profile};
+use mpp_profile::{Format, Metric, Profile};
 
 use crate::args::{CommonArgs, InputArgs};
 use crate::exit::{Code, Failure};
@@ -33,7 +33,7 @@ pub(super) fn processes(recording: &Recording) -> Vec<Process> {
             pid,
             ppid: comment("ppid"),
             exe: profile.as_ref().and_then(input::executable).map(str::to_owned),
-            dump: format!("{pid}/{DUMP}"),
+            dump: format!("{pid}/{}", path.file_name().and_then(|name| name.to_str()).unwrap_or(DUMP)),
             live_bytes: profile.as_ref().map(input::live_bytes),
         }
     };
@@ -77,7 +77,7 @@ pub(super) fn report(
 /// it allocated in all. A handful of samples says nothing, a program that cleans up leaves little else.
 fn metric_to_show(profile: &Profile) -> Metric {
     const HANDFUL: u64 = 16;
-    let [live, allocated] = [Metric::Live, Metric::Allocated].map(|metric| profile.recorded_blocks(metric));
+    let [live, allocated] = [Metric::Live, Metric::Allocated].map(|metric| profile.recorded(metric).objects);
     if live < HANDFUL && allocated / 2 > live { Metric::Allocated } else { Metric::Live }
 }
 
@@ -85,8 +85,11 @@ fn lines(loaded: &Loaded, index: &Index, view: &View, names: Names<'_>) -> Vec<S
     let profile = &loaded.profile;
     let total = |metric| heading::total(profile, metric, Weights::of(profile, metric).total());
     let mut lines = vec![total(Metric::Live).replacen("live:", "live at exit:", 1)];
-    if view.metric == Metric::Allocated {
+    if view.metric == Metric::Allocated || profile.format == Format::Dhat {
         lines.push(total(Metric::Allocated).replacen("allocated:", "allocated in all:", 1));
+    }
+    if profile.has_peak() {
+        lines.push(total(Metric::Peak));
     }
     let table = Table::build(profile, view);
     let sites = table.rows.iter().filter(|row| row.flat.bytes > 0).take(SITES);
@@ -142,7 +145,8 @@ fn nothing_sampled(
     let in_all = allocated.map(|sum| format!(", which allocated {} in all", bytes(sum))).unwrap_or_default();
     let executable = loaded.processes.as_ref().and_then(|processes| processes.executable.as_deref());
     let name = file_name(executable);
-    let mut lines = vec![format!("no allocation was sampled in {}{in_all}", escaped(name))];
+    let seen = if loaded.profile.is_sampled() { "sampled" } else { "seen" };
+    let mut lines = vec![format!("no allocation was {seen} in {}{in_all}", escaped(name))];
 
     let own_allocator = allocated == Some(0) && executable.is_some_and(exports_malloc);
     let largest = others(loaded, index).into_iter().last().filter(|process| process.live_bytes > Some(0));
@@ -154,7 +158,7 @@ fn nothing_sampled(
     } else if is_go {
         let advice = "use Go's runtime/pprof";
         lines.push(format!("this is a Go program, whose own heap does not go through malloc: {advice}"));
-    } else if largest.is_none() && args.sample > 1024 {
+    } else if largest.is_none() && loaded.profile.is_sampled() && args.sample > 1024 {
         let rate = bytes(args.sample);
         lines.push(format!("with one sample per {rate} a small heap can go unseen: try --sample 1KiB"));
     }
