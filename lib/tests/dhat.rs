@@ -3,6 +3,7 @@
 mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use support::{compile, library, succeed};
 
 const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
@@ -15,9 +16,13 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn program() -> PathBuf {
-    let search = format!("-L{}", library().parent().unwrap().display());
-    compile("dhat.c", &[INCLUDE, &search, "-lmimalloc_pprof"])
+/// Compiled once: all tests run the same file.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let search = format!("-L{}", library().parent().unwrap().display());
+        compile("dhat.c", &[INCLUDE, &search, "-lmimalloc_pprof"])
+    })
 }
 
 fn command(program: &Path) -> Command {
@@ -42,13 +47,13 @@ fn sum(text: &str, key: &str) -> u64 {
 fn counts_are_those_of_a_shadow_count() {
     let (folder, program) = (folder("counts"), program());
     let file = folder.join("dhat.json");
-    assert_eq!(succeed(command(&program).arg(&file)), "");
+    assert_eq!(succeed(command(program).arg(&file)), "");
     // The sequence's last recording saw nothing: the file is whole all the same.
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("\"[root]\"") && text.ends_with("]\n}\n"), "{text}");
     // While it samples as well.
     let environment = [("MIMALLOC_PROF", "1"), ("MIMALLOC_PROF_SAMPLE_RATE", "1000")];
-    assert_eq!(succeed(command(&program).arg(&file).envs(environment)), "");
+    assert_eq!(succeed(command(program).arg(&file).envs(environment)), "");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -56,7 +61,7 @@ fn counts_are_those_of_a_shadow_count() {
 fn what_has_no_room_is_counted_without_its_stack() {
     let (folder, program) = (folder("budget"), program());
     let file = folder.join("%p.json");
-    let mut command = command(&program);
+    let mut command = command(program);
     command.arg("budget").env("MIMALLOC_DHAT", "1").env("MIMALLOC_DHAT_MAX_BYTES", "64KiB");
     assert_eq!(succeed(command.env("MIMALLOC_DHAT_DUMP_AT_EXIT", &file)), "");
     let [file] = files(&folder).try_into().unwrap();
@@ -76,7 +81,7 @@ fn a_forked_child_has_a_file_of_its_own() {
     let (folder, program) = (folder("fork"), program());
     let pattern = folder.join("%p.json");
     let run = |follow: &str| {
-        let mut command = command(&program);
+        let mut command = command(program);
         command.arg("fork").env("MIMALLOC_DHAT", "1").env("MIMALLOC_DHAT_DUMP_AT_EXIT", &pattern);
         let output = command.env("MIMALLOC_PROF_FOLLOW", follow).output().unwrap();
         let child = String::from_utf8(output.stderr).unwrap();
