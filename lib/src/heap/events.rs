@@ -21,13 +21,26 @@ pub(crate) struct Extent {
     pub(crate) usable: usize,
 }
 
+/// What is to be remembered of a sampled block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sample {
+    /// Where it was allocated, as the layer above counts sites; 0 = it is no sample.
+    pub(crate) site: u32,
+    /// What the layer above knows it by.
+    pub(crate) stamp: u64,
+}
+
+impl Sample {
+    pub(crate) const NONE: Sample = Sample { site: 0, stamp: 0 };
+}
+
 /// What the layer above does when something happens. Called with no lock held; nothing may allocate.
 pub(crate) struct Hooks {
     /// The allocator is ready in this process. Called once, by the first thread that allocates.
     pub(crate) started: fn(),
-    /// An allocation was drawn: its block size, the requested size, and the epoch under which it was drawn. Returns the
-    /// site to remember in the record, 0 = do not keep this sample.
-    pub(crate) sampled: unsafe fn(heap: *mut Heap, block_size: usize, requested: usize, epoch: u32) -> u32,
+    /// An allocation was drawn: its block size, the requested size, and the epoch under which it was drawn. Returns what to remember in the
+    /// record.
+    pub(crate) sampled: unsafe fn(heap: *mut Heap, block_size: usize, requested: usize, epoch: u32) -> Sample,
     /// A drawn allocation cannot be kept as a sample.
     pub(crate) dropped: fn(),
     /// A sampled block is freed, or was moved.

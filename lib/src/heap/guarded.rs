@@ -13,6 +13,7 @@
 //! the option `guarded_precise` there is none.
 
 use super::classes::class_size;
+use super::events::Sample;
 use super::interval::{GOLDEN, mix};
 use super::magazine::LONG;
 use super::sampled::Record;
@@ -181,8 +182,9 @@ pub(super) unsafe fn exchange(
     let (index, block) = make(requested.max(1), if is_precise() { 1 } else { 16 })?;
     // SAFETY: the run is in transit: ours alone.
     unsafe {
-        let site = epoch.map_or(0, |epoch| (crate::HOOKS.sampled)(heap, class_size(class), requested, epoch));
-        span::record(index).write(Record::parking(parked, class, requested, site, epoch.unwrap_or(0)));
+        let take = |epoch| (crate::HOOKS.sampled)(heap, class_size(class), requested, epoch);
+        let sample = epoch.map_or(Sample::NONE, take);
+        span::record(index).write(Record::parking(parked, class, requested, sample, epoch.unwrap_or(0)));
         statistics::count_idle(span::idle(index), 0);
         zone::publish_span(heap, index);
     }

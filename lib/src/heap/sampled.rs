@@ -6,7 +6,7 @@
 //! as without sampling, and exact counts need no special case. The price is one untouched block per live sample.
 
 use super::classes::{CLASSES, class_size};
-use super::events::{Ended, Hooks};
+use super::events::{Ended, Hooks, Sample};
 use super::misuse::{self, Misuse};
 use super::{Heap, position, release, slab, span, zone};
 use crate::arena::{self, Kind, Pool, Residence, Slice, address_of, class_entry, index_of, slice};
@@ -29,6 +29,8 @@ pub(crate) struct Record {
     pub(crate) epoch: u32,
     /// When it was allocated, by the processor's counter. A block that `realloc` has put in its place has kept this.
     pub(crate) birth: u64,
+    /// What the layer above knows it by, and no other.
+    pub(crate) stamp: u64,
     /// Where the thread stood that allocated it: see [`position`]; [`MOVED`] = it was moved.
     position: u64,
 }
@@ -37,19 +39,20 @@ pub(crate) struct Record {
 const MOVED: u64 = position::NOWHERE;
 
 /// What a sample costs besides the block that is parked.
-const _: () = assert!(size_of::<Record>() == 40);
+const _: () = assert!(size_of::<Record>() == 48);
 
 impl Record {
     /// Of a span that nobody knows anything about.
     pub(super) const NONE: Self =
-        Record { parked: core::ptr::null_mut(), requested: 0, site: 0, epoch: 0, birth: 0, position: 0 };
+        Record { parked: core::ptr::null_mut(), requested: 0, site: 0, epoch: 0, birth: 0, stamp: 0, position: 0 };
 
     /// Of a block that this thread has just allocated from `class` (0: a span), as `parked` or without any.
-    pub(super) fn parking(parked: *mut u8, class: usize, requested: usize, site: u32, epoch: u32) -> Self {
+    pub(super) fn parking(parked: *mut u8, class: usize, requested: usize, sample: Sample, epoch: u32) -> Self {
+        let Sample { site, stamp } = sample;
         if site == 0 {
             return Record { parked, requested, epoch, ..Record::NONE };
         }
-        Record { parked, requested, site, epoch, birth: os::cycles(), position: position::here(class) }
+        Record { parked, requested, site, epoch, birth: os::cycles(), stamp, position: position::here(class) }
     }
 
     /// How its block ends that this thread frees.
@@ -97,13 +100,13 @@ pub(super) unsafe fn exchange(heap: *mut Heap, class: usize, requested: usize, p
     };
     // SAFETY: no lock is held; the block is ours.
     unsafe {
-        let site = (HOOKS.sampled)(heap, class_size(class), requested, epoch);
-        if site == 0 {
+        let sample = (HOOKS.sampled)(heap, class_size(class), requested, epoch);
+        if sample.site == 0 {
             give_back(index, bit);
             return parked;
         }
         zone::note_sample(heap);
-        record(index, bit).write(Record::parking(parked, class, requested, site, epoch));
+        record(index, bit).write(Record::parking(parked, class, requested, sample, epoch));
         (address_of(index) + bit * class_size(class)) as *mut u8
     }
 }

@@ -130,8 +130,8 @@ pub(super) unsafe fn sample(heap: *mut Heap, index: usize, bytes: usize, request
     // SAFETY: the heap is leased by this thread, and nobody else knows the span yet.
     unsafe {
         if interval::takes_span(heap, bytes, epoch) {
-            let site = (crate::HOOKS.sampled)(heap, bytes, requested, epoch);
-            record(index).write(Record::parking(core::ptr::null_mut(), 0, requested, site, epoch));
+            let sample = (crate::HOOKS.sampled)(heap, bytes, requested, epoch);
+            record(index).write(Record::parking(core::ptr::null_mut(), 0, requested, sample, epoch));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Begin, fork and end of the process.
 
 use super::settings::{self, Follow, Named};
-use super::{dump, exact, files, inherited, modules, observer, sampler, triggers, unwind};
+use super::{dump, exact, files, inherited, modules, observer, sampler, timeline, triggers, unwind};
 use crate::{arena, os};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
@@ -35,6 +35,7 @@ pub(crate) fn end_at_once() {
 }
 
 fn write_last() {
+    timeline::finish();
     files::write(Named::Exit, 0);
     if exact::was_on() {
         files::write(Named::Exact, 0);
@@ -75,6 +76,7 @@ pub(crate) fn start() {
     }
     let Some(settings) = settings::read() else { return };
     know_own_code();
+    let timeline = settings.timeline.is_some_and(timeline::start);
     if settings.profiles && !sampler::start(&settings.profile) {
         os::complain(b"no memory for the profiler; the program goes on without");
         return;
@@ -85,8 +87,8 @@ pub(crate) fn start() {
     FOLLOW_FORKS.store(settings.follow == Follow::All, Relaxed);
     PROCESS.store(os::process_id(), Release);
     let takes = triggers::start(settings.triggers);
-    if takes.anything {
-        observer::start(takes.thread);
+    if takes.anything || timeline {
+        observer::start(takes.thread || settings.timeline.is_some_and(|options| timeline && options.takes_thread));
     }
 }
 
@@ -102,6 +104,7 @@ pub(crate) fn forked() {
         return;
     }
     let follows = FOLLOW_FORKS.load(Relaxed);
+    timeline::forked(follows);
     observer::forked(follows);
     if follows {
         PROCESS.store(os::process_id(), Release);

@@ -26,6 +26,7 @@ mod room;
 #[allow(dead_code, reason = "what dumps and the C interface read")]
 pub(crate) mod sampler;
 mod settings;
+pub(crate) mod timeline;
 mod triggers;
 mod unwind;
 mod values;

@@ -3,14 +3,14 @@
 //!
 //! The thread sleeps until the next thing is due, or somebody [calls](call). It opens its files in a table of descriptors of its own.
 
-use super::{inherited, life, triggers};
+use super::{inherited, life, timeline, triggers};
 use crate::heap::{self, companion::Companion};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// What comes due: each does what is due at this time (see [`os::now`]) and tells when to come again; [`NEVER`]: not before somebody calls.
 /// Nothing here may allocate. Not two at once, nor one of them twice.
-static TASKS: [fn(now: u64) -> u64; 1] = [triggers::due];
+static TASKS: [fn(now: u64) -> u64; 2] = [timeline::due, triggers::due];
 
 const NEVER: u64 = triggers::NEVER;
 /// A forked child has no thread for so many nanoseconds: most have executed another program by then.

@@ -57,6 +57,21 @@ impl Path {
         os::remove(self.as_c_str());
     }
 
+    pub(crate) fn clear(&mut self) {
+        (self.length, self.bytes[0]) = (0, 0);
+    }
+
+    /// Make the folder that the path names a file in, if only the last part of it is missing. On little stack.
+    pub(crate) fn make_folder(&mut self) -> bool {
+        let Some(slash) = self.as_bytes().iter().rposition(|&b| b == b'/').filter(|&slash| slash > 0) else {
+            return false;
+        };
+        self.bytes[slash] = 0;
+        let made = os::make_folder(self.as_c_str()).is_ok();
+        self.bytes[slash] = b'/';
+        made
+    }
+
     /// The folder that the path names a file in.
     pub(crate) fn folder(&self) -> Option<Path> {
         let slash = self.as_bytes().iter().rposition(|&b| b == b'/')?;

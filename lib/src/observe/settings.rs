@@ -6,7 +6,7 @@ use super::dump::Format;
 use super::path::{self, Path};
 use super::sampler::Options;
 use super::triggers::Triggers;
-use super::values;
+use super::{timeline, values};
 use crate::options::{self, Name};
 use crate::os::{self, lock::Lock};
 use core::cell::UnsafeCell;
@@ -32,6 +32,7 @@ pub(crate) struct Settings {
     pub(crate) exact: bool,
     pub(crate) follow: Follow,
     pub(crate) triggers: Triggers,
+    pub(crate) timeline: Option<timeline::Options>,
 }
 
 /// The files that the environment gives names to. The names are patterns (`%p` and so on) and absolute.
@@ -47,6 +48,8 @@ pub(crate) enum Named {
     Peak,
     /// What was recorded exactly, at exit.
     Exact,
+    /// The timeline.
+    Timeline,
     /// The folder of a recording.
     Recording,
 }
@@ -158,7 +161,7 @@ pub(crate) fn read() -> Option<Settings> {
         return None;
     }
     let profile = Options::as_set();
-    Some(Settings { profiles, profile, exact, follow, triggers: read_triggers() })
+    Some(Settings { profiles, profile, exact, follow, triggers: read_triggers(), timeline: read_timeline() })
 }
 
 /// Without a word from the user: forked children too, unless they would write over their parent's files.
@@ -172,7 +175,7 @@ fn follow() -> Follow {
                 os::complain(b"MIMALLOC_PROF_FOLLOW is none of none, exec, all; the default is used");
             }
             let is_distinct = |name: &[u8]| name.is_empty() || path::tells_processes_apart(name);
-            let files = [Named::Exit, Named::Dump, Named::Peak, Named::Exact];
+            let files = [Named::Exit, Named::Dump, Named::Peak, Named::Exact, Named::Timeline];
             let distinct = files.into_iter().all(|file| with_pattern(file, is_distinct) == Some(true));
             if distinct { Follow::All } else { Follow::Exec }
         }
@@ -193,6 +196,16 @@ fn read_triggers() -> Triggers {
         os::complain(b"MIMALLOC_PROF_DUMP does not say where to write dumps; there will be none");
     }
     triggers
+}
+
+fn read_timeline() -> Option<timeline::Options> {
+    let budget = value(b"MIMALLOC_TIMELINE_MAX", "a size such as 1GiB", values::size);
+    let interval = value(b"MIMALLOC_TIMELINE_INTERVAL", "a time such as 100ms", values::duration);
+    is_named(Named::Timeline).then_some(timeline::Options {
+        budget: budget.unwrap_or(timeline::BUDGET),
+        interval: interval.unwrap_or(timeline::INTERVAL),
+        takes_thread: interval.is_some(),
+    })
 }
 
 /// What a variable says, if it is set.
@@ -222,6 +235,14 @@ fn read_names() {
     }
     if !read_name(Named::Exact, b"MIMALLOC_DHAT_DUMP_AT_EXIT") && recording {
         in_recording(Named::Exact, b"dhat.json");
+    }
+    match os::variable(b"MIMALLOC_TIMELINE") {
+        None | Some(b"" | b"0") => {}
+        Some(b"1") if recording => in_recording(Named::Timeline, b"timeline.bin"),
+        Some(b"1") => {
+            os::complain(b"MIMALLOC_TIMELINE is no path, and there is no recording to put it into; there will be none")
+        }
+        Some(_) => _ = read_name(Named::Timeline, b"MIMALLOC_TIMELINE"),
     }
     if recording {
         in_recording(Named::Peak, b"peak.%n.pb.gz");

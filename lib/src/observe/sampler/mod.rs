@@ -23,9 +23,10 @@ mod visitors;
 pub(crate) use self::{lifetimes::LIFETIMES, run::Hold, run::hold, scale::scale};
 pub(crate) use self::{options::Options, snapshot::Snapshot, visitors::Visitor};
 
+use super::timeline::{self, Place};
 use super::unwind::{self, End, StackBounds};
 use super::{inherited, observer};
-use crate::heap::events::Ended;
+use crate::heap::events::{Ended, Sample};
 use crate::heap::sampled::Record;
 use crate::heap::{Heap, SCRATCH, interval};
 use crate::os::{self, lock::Lock};
@@ -106,6 +107,10 @@ pub(crate) fn stop() {
 
 fn end_run(waits: bool) {
     interval::stop();
+    if waits {
+        // What is told of its blocks can be explained as long as it is there.
+        timeline::catch_up();
+    }
     run::end(waits);
     inherited::forget();
 }
@@ -161,32 +166,34 @@ pub(super) fn is_own(frame: usize) -> bool {
     (OWN_START.load(Relaxed)..OWN_END.load(Relaxed)).contains(&frame)
 }
 
-/// An allocation was drawn: find its site and count it. 0: the sample is dropped.
+/// An allocation was drawn: find its site and count it, or drop the sample.
 #[inline(never)]
-pub(crate) unsafe fn sampled(heap: *mut Heap, block_size: usize, requested: usize, epoch: u32) -> u32 {
-    let Some(held) = hold().filter(|held| held.run().is_of(epoch)) else { return 0 }; // stopped or started anew meanwhile
+pub(crate) unsafe fn sampled(heap: *mut Heap, block_size: usize, requested: usize, epoch: u32) -> Sample {
+    let Some(held) = hold().filter(|held| held.run().is_of(epoch)) else { return Sample::NONE }; // stopped or started anew meanwhile
     let run = held.run();
     let walker = Heap::scratch(heap).cast::<Walker>();
     // SAFETY: the scratch memory belongs to this thread, is large enough, aligned, and valid when zero.
     let active = unsafe { &(*walker).active };
     if active.swap(os::thread_id(), Relaxed) == os::thread_id() {
         run.drop_one(false);
-        return 0;
+        return Sample::NONE;
     }
     // SAFETY: as above, and `active` keeps others out.
     let number = unsafe { find_site(&mut *walker, run, block_size as u64, epoch) };
     active.store(0, Release);
     match number {
         Some(number) => {
-            let weight = run.site(number).allocated(requested as u64);
+            let site = run.site(number);
+            let weight = site.allocated(requested as u64);
+            let stamp = timeline::allocated(Place { run: epoch, site: number }, requested, site.thread());
             let live = held.live_bytes();
             drop(held); // what is due may end the run
             observer::sampled(live, weight);
-            number
+            Sample { site: number, stamp }
         }
         None => {
             run.drop_one(true);
-            0
+            Sample::NONE
         }
     }
 }
@@ -214,13 +221,28 @@ pub(crate) fn released(record: &Record, how: Ended) {
     let lifetime = lifetimes::nanoseconds(record.birth, lifetimes::now());
     held.run().site(record.site).ended(record.requested as u64, how, lifetimes::bucket(lifetime));
     drop(held);
+    if timeline::is_on() {
+        let place = Place { run: record.epoch, site: record.site };
+        timeline::ended(place, record.stamp, thread_here(record.epoch), how == Ended::Moved);
+    }
     observer::released(record.birth);
+}
+
+/// The number of the calling thread; 0 if it was never sampled.
+fn thread_here(epoch: u32) -> u32 {
+    let heap = crate::heap::thread::own();
+    if Heap::is_empty_heap(heap) {
+        return 0;
+    }
+    // SAFETY: the scratch memory belongs to this thread.
+    unsafe { (*Heap::scratch(heap).cast::<Walker>()).thread.known(epoch) }
 }
 
 /// A sampled block has another requested size.
 pub(crate) fn resized(record: &Record, requested: usize) {
     if let Some(held) = hold().filter(|held| held.run().is_of(record.epoch)) {
         held.run().site(record.site).resized(record.requested as u64, requested as u64);
+        timeline::resized(Place { run: record.epoch, site: record.site }, record.stamp, requested);
     }
 }
 

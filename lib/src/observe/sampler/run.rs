@@ -90,6 +90,11 @@ impl Hold {
         self.run.overflows.load(Relaxed)
     }
 
+    /// A site by the number that the heap keeps in the records of this run.
+    pub(crate) fn site(&self, number: u32) -> &Site {
+        self.run.site(number)
+    }
+
     /// How many different stacks there are.
     pub(crate) fn unique_stacks(&self) -> u32 {
         self.run.unique_stacks.load(Relaxed)

@@ -104,6 +104,11 @@ impl Own {
         self.number
     }
 
+    /// The number that the calling thread has already, else 0.
+    pub(super) fn known(&self, run: u32) -> u32 {
+        if self.run == run && self.thread == os::thread_id() { self.number } else { 0 }
+    }
+
     /// The thread ends, or leaves its heap to another.
     pub(super) fn leave(&mut self, run: u32) {
         if self.run == run && self.thread == os::thread_id() {

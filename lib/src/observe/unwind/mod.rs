@@ -53,6 +53,7 @@ mod tests;
 
 pub(crate) use rule_cache::invalidate;
 pub(crate) use stack::StackBounds;
+#[allow(unused_imports, reason = "not all of it is used where this is compiled by itself")]
 pub(crate) use trail::{Place, Recalled, Trails, recall};
 
 /// Why a walk ended.

@@ -13,7 +13,7 @@ const EEXIST: isize = -17;
 const EIO: i32 = 5;
 
 /// An open file; closed when dropped.
-pub(crate) struct File(usize);
+pub(crate) struct File(pub(super) usize);
 
 impl File {
     /// Open for reading.

@@ -1,5 +1,6 @@
 //! Linux on x86-64.
 
+mod append;
 mod cgroup;
 mod clock;
 mod descriptor;
@@ -18,7 +19,7 @@ mod syscall;
 mod thread;
 mod worker;
 
-pub(crate) use {clock::*, discard::*, handler::*, pressure::*, stack::*, worker::*};
+pub(crate) use {append::*, clock::*, discard::*, handler::*, pressure::*, stack::*, worker::*};
 
 pub(crate) use descriptor::*;
 pub(crate) use environment::*;

@@ -58,6 +58,19 @@ pub(crate) fn usage() -> Usage {
     }
 }
 
+/// Bytes of the process that are in memory now (0 without `/proc`), and the most that ever were.
+pub(crate) fn resident() -> (u64, u64) {
+    let (resident, _) = pages_in_use();
+    (resident, peak_resident().max(resident))
+}
+
+fn peak_resident() -> u64 {
+    let mut raw = [0u64; 18];
+    // SAFETY: as in `usage`.
+    unsafe { syscall(GETRUSAGE, [0, raw.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    raw[4] * 1024
+}
+
 /// Resident bytes, and bytes of data and stack, from `/proc/self/statm`.
 fn pages_in_use() -> (u64, u64) {
     let mut buffer = [0u8; 256];
