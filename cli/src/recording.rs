@@ -1,5 +1,6 @@
-//! A recording folder: `recording.json`, and for every process that wrote a profile `<pid>/heap.prof`, or `<pid>/dhat.json` if it was
-//! recorded exactly.
+//! A recording folder: `recording.json`, and a folder `<pid>` for every process that wrote a profile: `heap.prof` and the same as
+//! `heap.pb.gz`, and the dumps that something has triggered meanwhile, `heap.NNNN.pb.gz` and `peak.NNNN.pb.gz`; or `dhat.json` if
+//! every block was recorded.
 //!
 //! The folder is made before the target starts, under its final name, because the target has to know where to write.
 //! Folders are for the user only (0700), and files too (0600): a profile tells paths and function names.
@@ -20,7 +21,9 @@ pub(crate) const INDEX: &str = "recording.json";
 pub(crate) const DUMP: &str = "heap.prof";
 /// The name of a timeline there.
 pub(crate) const TIMELINE: &str = "timeline.bin";
-/// The name of one in which every block was recorded. Where both are, this one is shown.
+/// The same in another form.
+const PACKED: &str = "heap.pb.gz";
+/// The name of one in which every block was recorded. Where there are others, this one is shown.
 pub(crate) const EXACT_DUMP: &str = "dhat.json";
 /// What `schema` says in the index.
 pub(crate) const SCHEMA: &str = "mpp-recording";
@@ -73,6 +76,9 @@ pub(crate) struct Process {
     pub(crate) dump: String,
     /// Estimated live bytes in the profile; missing if it could not be read.
     pub(crate) live_bytes: Option<u64>,
+    /// Dumps that something has triggered, relative to the folder, in the order of their numbers.
+    #[serde(default)]
+    pub(crate) numbered: Vec<String>,
 }
 
 /// A recording folder on disk.
@@ -171,19 +177,17 @@ impl Recording {
     /// The profiles that are there: process id and path, by process id. Read from the folder itself, because processes
     /// that outlive `mpp run` add theirs later, and because paths in an index are not to be trusted.
     pub(crate) fn dumps(&self) -> Vec<(u32, PathBuf)> {
-        self.files(&[EXACT_DUMP, DUMP])
+        let mut dumps: Vec<_> =
+            self.process_folders().into_iter().filter_map(|(pid, folder)| Some((pid, profile_in(&folder)?))).collect();
+        dumps.sort_unstable();
+        dumps
     }
 
     /// The same of timelines.
     pub(crate) fn timelines(&self) -> Vec<(u32, PathBuf)> {
-        self.files(&[TIMELINE])
-    }
-
-    /// Of each process the first of these that there is.
-    fn files(&self, names: &[&str]) -> Vec<(u32, PathBuf)> {
-        let first = |folder: &Path| names.iter().map(|name| folder.join(name)).find(|file| file.is_file());
         let folders = self.process_folders().into_iter();
-        let mut files: Vec<_> = folders.filter_map(|(pid, folder)| Some((pid, first(&folder)?))).collect();
+        let mut files: Vec<_> = folders.map(|(pid, folder)| (pid, folder.join(TIMELINE))).collect();
+        files.retain(|(_, file)| file.is_file());
         files.sort_unstable();
         files
     }
@@ -194,8 +198,8 @@ impl Recording {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 // An empty profile, or what is left of one that was never finished.
                 let name = entry.file_name();
-                let is_ours = [DUMP, EXACT_DUMP, TIMELINE].iter().any(|known| name == *known);
-                if is_ours || entry.path().extension() == Some(OsStr::new("tmp")) {
+                let is_ours = is_dump(&name) || name == TIMELINE || entry.path().extension() == Some(OsStr::new("tmp"));
+                if is_ours {
                     let _ = fs::remove_file(entry.path());
                 }
             }
@@ -217,6 +221,32 @@ impl Recording {
             })
             .collect()
     }
+}
+
+/// The profile to show of a process: that of its end, or its last snapshot; if there is none, the last dump that something has triggered.
+fn profile_in(folder: &Path) -> Option<PathBuf> {
+    let last = [EXACT_DUMP, DUMP, PACKED].into_iter().map(|name| folder.join(name)).find(|path| path.is_file());
+    last.or_else(|| numbered_in(folder).pop())
+}
+
+/// The dumps that something has triggered: those of peaks, then the others, each in the order of their numbers.
+pub(crate) fn numbered_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut numbered: Vec<_> = entries.filter_map(|path| Some((number_of(path.file_name()?)?, path))).collect();
+    numbered.sort_unstable();
+    numbered.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Whether it is one of `heap`, and its number.
+fn number_of(name: &OsStr) -> Option<(bool, u64)> {
+    let stem = name.to_str()?.strip_suffix(".pb.gz")?;
+    let (kind, number) = stem.split_once('.')?;
+    let number = number.parse().ok().filter(|_| number.len() >= 4)?;
+    ["peak", "heap"].contains(&kind).then_some((kind == "heap", number))
+}
+
+fn is_dump(name: &OsStr) -> bool {
+    name == DUMP || name == PACKED || name == EXACT_DUMP || number_of(name).is_some()
 }
 
 /// The folder of a recording that starts now: `mpp-<name>-<pid>-<time>`. The process id is that of this `mpp`, since
@@ -307,6 +337,27 @@ mod tests {
         fs::write(folder.join("precious"), "")?;
         recording.remove();
         assert!(folder.join("precious").exists());
+        Ok(())
+    }
+
+    #[test]
+    fn the_profile_of_a_process() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let name = |folder: &Path| Some(profile_in(folder)?.file_name()?.to_string_lossy().into_owned());
+        assert_eq!(name(folder.path()), None);
+        let expected = [
+            ("odd.pb.gz", None),
+            ("peak.0002.pb.gz", Some("peak.0002.pb.gz")),
+            ("heap.0009.pb.gz", Some("heap.0009.pb.gz")),
+            ("heap.10000.pb.gz", Some("heap.10000.pb.gz")),
+            ("heap.pb.gz", Some("heap.pb.gz")),
+            ("heap.prof", Some("heap.prof")),
+        ];
+        for (file, shown) in expected {
+            fs::write(folder.path().join(file), "")?;
+            assert_eq!(name(folder.path()).as_deref(), shown);
+        }
+        assert_eq!(numbered_in(folder.path()).len(), 3);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ mod environment;
 mod outcome;
 mod preflight;
 mod summary;
+mod triggers;
 mod watch;
 
 use std::ffi::{OsStr, OsString};
@@ -26,6 +27,7 @@ use crate::{input, message, output, preload};
 
 use environment::{Follow, Settings, What};
 use preflight::Target;
+use triggers::TriggerArgs;
 use watch::Seen;
 
 const EXAMPLES: &str = "\
@@ -35,11 +37,12 @@ Examples:
   mpp run --mode exact -- ./app             every block, with the peak; some times slower
   mpp run --follow none -- make             only make itself, not what it starts
   mpp run --then top -- ./app               print the table at the end
+  mpp run --ctl --peak -- ./server          profiles of its peaks; `mpp ctl PID` asks it meanwhile
   mpp run --print-env                       the variables for a container file; runs nothing
 
 The standard streams, exit status, signals and terminal of the program are left alone. Its
 recording is a folder mpp-NAME-PID-TIME (the process id is that of mpp) with a profile of
-every process, written when it exits.
+every process, written when it exits, and every ten seconds for the case that it is killed.
 
 Exit status: that of the program, 128+N if signal N ended it, 127 not found, 126 not executable,
 125 mpp failed before the start, 14 nothing captured (instead of a status of 0 only).";
@@ -74,6 +77,8 @@ pub(crate) struct RunArgs {
     /// Another verb to run on the recording at the end
     #[arg(long, value_enum, value_name = "VERB", env = "MPP_THEN", hide_env_values = true)]
     then: Option<Then>,
+    #[command(flatten)]
+    triggers: TriggerArgs,
     /// The program and its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(required_unless_present = "print_env")]
@@ -133,6 +138,7 @@ pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
         seed: args.seed,
         follow: args.follow,
         parent: Some(std::process::id()),
+        triggers: args.triggers.variables(),
     };
     let variables = environment::variables(settings, &args.env);
     let index = new_index(args, started, &variables);
@@ -176,6 +182,7 @@ fn print_env(args: &RunArgs, common: CommonArgs) -> Result<(), Failure> {
         seed: args.seed,
         follow: args.follow,
         parent: None,
+        triggers: args.triggers.variables(),
     };
     let mut text = Vec::new();
     for (name, value) in environment::variables(settings, &args.env) {

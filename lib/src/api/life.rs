@@ -2,7 +2,7 @@
 
 use super::c::stats;
 use crate::heap::{guarded, secure};
-use crate::observe::{events, life, observer, watch};
+use crate::observe::{control, events, life, observer, watch};
 use crate::options::{self, Name};
 use crate::os;
 use crate::reclaim;
@@ -31,6 +31,7 @@ pub(crate) fn start() {
 pub(crate) fn threads_changed() {
     reclaim::threads_changed();
     observer::threads_changed();
+    control::threads_changed();
 }
 
 static ENDED: AtomicBool = AtomicBool::new(false);

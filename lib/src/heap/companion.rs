@@ -35,6 +35,8 @@ pub(crate) struct Companion {
     run: extern "C" fn(*mut u8) -> *mut u8,
     /// Looks whether it is wanted: called when one has gone and somebody may have come meanwhile.
     changed: fn(),
+    /// Wakes it where it waits for something else than us.
+    called: Option<fn()>,
     state: AtomicU32,
     call: AtomicU32,
     /// It sleeps longer than who notices something would have it wait.
@@ -53,6 +55,7 @@ impl Companion {
             name,
             run,
             changed,
+            called: None,
             state: AtomicU32::new(NONE),
             call: AtomicU32::new(WAIT),
             sleeps: AtomicBool::new(false),
@@ -61,6 +64,12 @@ impl Companion {
             id: AtomicU64::new(0),
             failures: AtomicU32::new(0),
         }
+    }
+
+    /// It may wait for other things than being noticed: `called` has it look whether it [is to end](Self::is_to_end).
+    pub(crate) const fn called_by(mut self, called: fn()) -> Companion {
+        self.called = Some(called);
+        self
     }
 
     /// True from when it was made until it is to go.
@@ -144,6 +153,9 @@ impl Companion {
     fn end(&self) -> bool {
         self.call.store(END, Release);
         os::wake_all(&self.call);
+        if let Some(called) = self.called {
+            called();
+        }
         let until = os::now() + PATIENCE;
         while self.ended.load(Acquire) == 0 {
             let now = os::now();

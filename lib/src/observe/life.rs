@@ -1,15 +1,28 @@
 //! Begin, fork and end of the process.
 
 use super::settings::{self, Follow, Named};
-use super::{dump, exact, files, inherited, modules, observer, sampler, timeline, triggers, unwind};
+use super::{control, dump, exact, files, inherited, marks, modules, observer, sampler, timeline, triggers, unwind};
 use crate::{arena, os};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// The environment has been read.
 static READ: AtomicBool = AtomicBool::new(false);
 /// The process that is looked at; 0 = none.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static FOLLOW_FORKS: AtomicBool = AtomicBool::new(false);
+
+/// When that began: see [`os::now`].
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+
+/// Nanoseconds since this process began to be looked at.
+pub(super) fn age() -> u64 {
+    age_at(os::now())
+}
+
+/// The same at another time.
+pub(super) fn age_at(time: u64) -> u64 {
+    time.saturating_sub(BEGAN.load(Relaxed))
+}
 
 /// This process is looked at: it is no child that shares our memory until it executes something, nor one that is not followed. Asks the
 /// kernel, and touches nothing.
@@ -20,6 +33,7 @@ pub(crate) fn is_ours() -> bool {
 /// The process ends: write the dump that was asked for.
 pub(crate) fn end() {
     if is_ours() {
+        control::stop();
         observer::stop();
         write_last();
     }
@@ -29,6 +43,7 @@ pub(crate) fn end() {
 /// dump is written if nothing stands in the way; else the last snapshot has to do.
 pub(crate) fn end_at_once() {
     if !is_busy_here() {
+        control::stop_soon();
         observer::stop_soon();
         write_last();
     }
@@ -36,11 +51,11 @@ pub(crate) fn end_at_once() {
 
 fn write_last() {
     timeline::finish();
-    files::write(Named::Exit, 0);
+    files::write_last();
     if exact::was_on() {
         files::write(Named::Exact, 0);
     }
-    files::tell_failures();
+    files::tell();
 }
 
 /// A signal handler has interrupted this thread in here.
@@ -85,10 +100,17 @@ pub(crate) fn start() {
         os::complain(b"no memory for the exact profiler; the program goes on without");
     }
     FOLLOW_FORKS.store(settings.follow == Follow::All, Relaxed);
+    BEGAN.store(os::now(), Relaxed);
     PROCESS.store(os::process_id(), Release);
     let takes = triggers::start(settings.triggers);
-    if takes.anything || timeline {
-        observer::start(takes.thread || settings.timeline.is_some_and(|options| timeline && options.takes_thread));
+    let timeline = settings.timeline.filter(|_| timeline);
+    if takes.anything || timeline.is_some() || settings.control {
+        let takes_thread = takes.thread || timeline.is_some_and(|options| options.takes_thread);
+        let threads = if takes_thread { 1 } else { 2 };
+        observer::start(if takes.anything || timeline.is_some() { threads } else { 0 });
+    }
+    if settings.control {
+        control::start();
     }
 }
 
@@ -106,6 +128,9 @@ pub(crate) fn forked() {
     let follows = FOLLOW_FORKS.load(Relaxed);
     timeline::forked(follows);
     observer::forked(follows);
+    control::forked(follows);
+    marks::forked();
+    BEGAN.store(os::now(), Relaxed);
     if follows {
         PROCESS.store(os::process_id(), Release);
     } else {

@@ -11,6 +11,7 @@
 //!
 //! Nothing here allocates from the heap, takes a foreign lock while sampling, or is needed for allocation.
 
+pub(crate) mod control;
 pub(crate) mod dump;
 pub(crate) mod events;
 pub(crate) mod exact;
@@ -18,6 +19,7 @@ mod files;
 pub(crate) mod heapdump;
 mod inherited;
 pub(crate) mod life;
+mod marks;
 pub(crate) mod modules;
 pub(crate) mod observer;
 pub(crate) mod output;

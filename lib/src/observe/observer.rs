@@ -3,7 +3,7 @@
 //!
 //! The thread sleeps until the next thing is due, or somebody [calls](call). It opens its files in a table of descriptors of its own.
 
-use super::{inherited, life, timeline, triggers};
+use super::{control, inherited, life, timeline, triggers};
 use crate::heap::{self, companion::Companion};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -29,9 +29,9 @@ static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
 static AT_WORK: Lock = Lock::new();
 static LOOK: AtomicU64 = AtomicU64::new(NEVER);
 
-/// Something may come due from now on. `at_once`: it takes a thread even where the program has none of its own.
-pub(super) fn start(at_once: bool) {
-    THREADS.store(if at_once { 1 } else { 2 }, Relaxed);
+/// Something may come due from now on. There is to be a thread as soon as the program has so many of its own; 0: never.
+pub(super) fn start(threads: usize) {
+    THREADS.store(threads, Relaxed);
     LOOK.store(0, Relaxed);
     ON.store(true, Release);
 }
@@ -103,10 +103,11 @@ fn without_thread() {
     if !life::is_ours() || AT_WORK.held_by_me() || !AT_WORK.try_lock() {
         return;
     }
-    let begins = if COMPANION.can_start() && is_wanted() { NOT_BEFORE.load(Relaxed) } else { NEVER };
+    let (mine, control) = (COMPANION.can_start() && is_wanted(), control::is_missing());
+    let begins = if mine || control { NOT_BEFORE.load(Relaxed) } else { NEVER };
     let undisturbed = os::Undisturbed::begin();
     let now = os::now();
-    if now < begins {
+    if now < begins || !mine {
         let next = work(now).min(begins);
         // The processor counts nanoseconds or faster: this is early, and then looked at again.
         let wait = next.saturating_sub(os::now());
@@ -115,7 +116,10 @@ fn without_thread() {
     AT_WORK.unlock();
     drop(undisturbed);
     if now >= begins {
-        COMPANION.start(); // if that fails, what is due is done here next time
+        control::threads_changed();
+        if mine {
+            COMPANION.start(); // if that fails, what is due is done here next time
+        }
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) follow: Follow,
     pub(crate) triggers: Triggers,
     pub(crate) timeline: Option<timeline::Options>,
+    /// Open the control channel.
+    pub(crate) control: bool,
 }
 
 /// The files that the environment gives names to. The names are patterns (`%p` and so on) and absolute.
@@ -120,16 +122,20 @@ const FORMATS: [Format; 3] = [Format::Text, Format::Proto, Format::ProtoGz];
 /// The form of a file: as the environment says, else as its name does. The names in a recording are ours, and always tell. After [`read`].
 pub(crate) fn format(file: Named) -> Format {
     let asked = (FORMAT.load(Relaxed) as usize).checked_sub(1).map(|number| FORMATS[number]);
-    let of_name = with_pattern(file, |name| match extension(name) {
-        b".pb.gz" => Format::ProtoGz,
-        b".pb" => Format::Proto,
-        _ => Format::Text,
-    });
-    let of_name = of_name.unwrap_or(Format::Text);
+    let of_name = with_pattern(file, format_of).unwrap_or(Format::Text);
     let folder = copy(Named::Recording);
     let is_ours =
         is_named(Named::Recording) && with_pattern(file, |name| name.starts_with(folder.as_bytes())) == Some(true);
     asked.filter(|_| !is_ours).unwrap_or(of_name)
+}
+
+/// The form that a name tells.
+pub(super) fn format_of(name: &[u8]) -> Format {
+    match extension(name) {
+        b".pb.gz" => Format::ProtoGz,
+        b".pb" => Format::Proto,
+        _ => Format::Text,
+    }
 }
 
 fn read_format() {
@@ -146,8 +152,9 @@ pub(crate) fn read() -> Option<Settings> {
     let profiles = options::get(Name::Prof) != 0;
     // As in mimalloc-pprof: anything that does not begin with a zero.
     let exact = os::variable(b"MIMALLOC_DHAT").is_some_and(|value| !matches!(value.first(), None | Some(b'0')));
+    let control = os::variable(b"MIMALLOC_CTL").is_some_and(os::is_true);
     // The program may start a recording itself.
-    let is_wanted = profiles || exact || os::variable(b"MIMALLOC_DHAT_DUMP_AT_EXIT").is_some();
+    let is_wanted = profiles || exact || control || os::variable(b"MIMALLOC_DHAT_DUMP_AT_EXIT").is_some();
     if !is_wanted {
         return None;
     }
@@ -161,7 +168,7 @@ pub(crate) fn read() -> Option<Settings> {
         return None;
     }
     let profile = Options::as_set();
-    Some(Settings { profiles, profile, exact, follow, triggers: read_triggers(), timeline: read_timeline() })
+    Some(Settings { profiles, profile, exact, follow, triggers: read_triggers(), timeline: read_timeline(), control })
 }
 
 /// Without a word from the user: forked children too, unless they would write over their parent's files.

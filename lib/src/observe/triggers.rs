@@ -226,7 +226,7 @@ fn snapshot(now: u64) -> u64 {
         return next;
     }
     let changes = CHANGES.load(Relaxed);
-    files::write(Named::Exit, 0);
+    files::write_last();
     WRITTEN.store(changes, Relaxed);
     let pause = (PAUSE.load(Relaxed) * 2).min(period);
     PAUSE.store(pause, Relaxed);

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use crate::preload;
-use crate::recording::{DUMP, EXACT_DUMP};
+use crate::recording::EXACT_DUMP;
 
 /// Which processes write a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -39,7 +39,7 @@ pub(crate) enum What {
 }
 
 /// What to record, and where.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings<'a> {
     /// The unpacked library, absolute.
     pub(crate) library: &'a Path,
@@ -53,6 +53,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) follow: Follow,
     /// The process that starts the target; `None` if that is not mpp.
     pub(crate) parent: Option<u32>,
+    /// What says when to write while the program runs.
+    pub(crate) triggers: Vec<(&'static str, OsString)>,
 }
 
 /// The variables to set, in the order they are printed in. Those the user gave (`--env`) come last and win, except that
@@ -67,11 +69,11 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
         What::Sampled(rate) => {
             set("MIMALLOC_PROF", OsStr::new("1"));
             set("MIMALLOC_PROF_SAMPLE_RATE", OsStr::new(&rate.to_string()));
-            set("MIMALLOC_PROF_DUMP_AT_EXIT", &dump_pattern(settings.folder, DUMP));
+            set("MIMALLOC_PROF_RECORDING", &pattern(settings.folder, ""));
         }
         What::Exact => {
             set("MIMALLOC_DHAT", OsStr::new("1"));
-            set("MIMALLOC_DHAT_DUMP_AT_EXIT", &dump_pattern(settings.folder, EXACT_DUMP));
+            set("MIMALLOC_DHAT_DUMP_AT_EXIT", &pattern(settings.folder, &format!("/%p/{EXACT_DUMP}")));
         }
     }
     set("MIMALLOC_PROF_FOLLOW", OsStr::new(settings.follow.word()));
@@ -81,6 +83,7 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
     if let Some(parent) = settings.parent {
         set("MIMALLOC_PROF_PARENT", OsStr::new(&parent.to_string()));
     }
+    settings.triggers.iter().for_each(|(name, value)| set(name, value));
     for (name, value) in user.iter().filter(|(name, _)| name != "LD_PRELOAD") {
         variables.retain(|(known, _)| known != name);
         variables.push((name.clone(), value.clone()));
@@ -88,14 +91,13 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
     variables
 }
 
-/// Where the library writes: `%p` stands for the process id, and `%%` for a `%` in the name of the folder.
-fn dump_pattern(folder: &Path, name: &str) -> OsString {
+/// Where the library writes: `%` stands before a letter with a meaning, and `%%` for a `%` in the name of the folder. `below`: a pattern.
+fn pattern(folder: &Path, below: &str) -> OsString {
     let mut pattern = Vec::new();
     for &byte in folder.as_os_str().as_bytes() {
         pattern.extend_from_slice(if byte == b'%' { b"%%" } else { std::slice::from_ref(&byte) });
     }
-    pattern.extend_from_slice(b"/%p/");
-    pattern.extend_from_slice(name.as_bytes());
+    pattern.extend_from_slice(below.as_bytes());
     OsString::from_vec(pattern)
 }
 
@@ -119,6 +121,7 @@ mod tests {
             seed: None,
             follow: Follow::Exec,
             parent: Some(17),
+            triggers: vec![("MIMALLOC_CTL", "1".into())],
         }
     }
 
@@ -129,7 +132,8 @@ mod tests {
     #[test]
     fn says_where_and_how_to_record() {
         let variables = variables(settings(), &[]);
-        assert_eq!(value(&variables, "MIMALLOC_PROF_DUMP_AT_EXIT"), ["/r/%p/heap.prof"]);
+        assert_eq!(value(&variables, "MIMALLOC_PROF_RECORDING"), ["/r"]);
+        assert_eq!(value(&variables, "MIMALLOC_CTL"), ["1"]);
         assert_eq!(value(&variables, "MIMALLOC_PROF_SAMPLE_RATE"), ["4096"]);
         assert_eq!(value(&variables, "MIMALLOC_PROF_PARENT"), ["17"]);
         assert_eq!(value(&variables, "MIMALLOC_PROF_SEED"), [""; 0]);
@@ -147,7 +151,7 @@ mod tests {
 
     #[test]
     fn percent_signs_in_the_folder_are_not_placeholders() {
-        assert_eq!(dump_pattern(Path::new("/50%p"), DUMP), "/50%%p/%p/heap.prof");
+        assert_eq!(pattern(Path::new("/50%p"), "/%p/x"), "/50%%p/%p/x");
     }
 
     #[test]

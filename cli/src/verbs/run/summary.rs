@@ -11,7 +11,7 @@ use mpp_profile::{Format, Metric, Profile};
 use crate::args::{CommonArgs, InputArgs};
 use crate::exit::{Code, Failure};
 use crate::input::{self, Loaded};
-use crate::recording::{DUMP, Index, Process, Recording};
+use crate::recording::{self, Index, Process, Recording};
 use crate::selection::Names;
 use crate::verbs::flame;
 use crate::{heading, message};
@@ -29,11 +29,14 @@ pub(super) fn processes(recording: &Recording) -> Vec<Process> {
     let describe = |(order, (pid, path)): (usize, (u32, std::path::PathBuf))| {
         let profile = if order < MOST_READ { input::read(&path).ok() } else { None };
         let comment = |key: &str| profile.as_ref()?.comment(key)?.parse().ok();
+        let relative = |path: &Path| path.strip_prefix(&recording.folder).unwrap_or(path).display().to_string();
+        let numbered = path.parent().map(recording::numbered_in).unwrap_or_default();
         Process {
             pid,
             ppid: comment("ppid"),
             exe: profile.as_ref().and_then(input::executable).map(str::to_owned),
-            dump: format!("{pid}/{}", path.file_name().and_then(|name| name.to_str()).unwrap_or(DUMP)),
+            dump: relative(&path),
+            numbered: numbered.iter().map(|path| relative(path)).collect(),
             live_bytes: profile.as_ref().map(input::live_bytes),
         }
     };

@@ -10,6 +10,7 @@ use crate::observe::sampler::sites::{self, Counts, Site};
 use crate::observe::sampler::{self, Hold, scale};
 use crate::observe::unwind::End;
 use crate::os;
+use core::fmt;
 
 /// Estimates in the order in which they are written: of objects and of bytes, allocated, in use, in use at the peak, temporary.
 pub(super) const COLUMNS: usize = 8;
@@ -121,8 +122,8 @@ impl Collected {
         })
     }
 
-    /// What is told besides the lines, the same in each format: names and numbers.
-    pub(super) fn for_each_fact(&self, mut tell: impl FnMut(&str, u64)) {
+    /// What is told besides the lines, the same in each format: names and values.
+    pub(super) fn for_each_fact(&self, mut tell: impl FnMut(&str, fmt::Arguments<'_>)) {
         let Collected { totals, exact, estimates, .. } = self;
         for (key, value) in [
             ("sample_rate", self.rate),
@@ -144,9 +145,9 @@ impl Collected {
             ("exact_allocated_blocks", exact.allocated_blocks),
             ("exact_allocated_bytes", exact.allocated_bytes),
         ] {
-            tell(key, value);
+            tell(key, format_args!("{value}"));
         }
-        files::facts(tell);
+        files::remarks(tell);
     }
 }
 

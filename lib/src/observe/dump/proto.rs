@@ -255,7 +255,7 @@ impl Writer<'_> {
     }
 
     /// A string as the comments of the text form.
-    fn comment(&mut self, key: &str, value: u64) -> Result<(), Failure> {
+    fn comment(&mut self, key: &str, value: core::fmt::Arguments<'_>) -> Result<(), Failure> {
         let mut text = Path::EMPTY;
         let _ = write!(text, "{key} = {value}");
         self.strings.add(text.as_bytes()).map(|_| ())

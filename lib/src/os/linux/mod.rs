@@ -13,13 +13,14 @@ mod memory;
 mod pressure;
 mod process;
 mod signal;
+mod socket;
 mod stack;
 mod syscall;
 #[macro_use]
 mod thread;
 mod worker;
 
-pub(crate) use {append::*, clock::*, discard::*, handler::*, pressure::*, stack::*, worker::*};
+pub(crate) use {append::*, clock::*, discard::*, handler::*, pressure::*, socket::*, stack::*, worker::*};
 
 pub(crate) use descriptor::*;
 pub(crate) use environment::*;
