@@ -2,10 +2,11 @@
 //! operations is looked at. `docs/models.md` says what each model covers and what it leaves out.
 //!
 //! A model is a transcription, kept beside the code by hand: whoever changes the order of loads and stores in
-//! `heap/magazine.rs`, `steal.rs`, `shelf.rs`, `repair.rs`, `companion.rs`, `arena/spans.rs`, `regions.rs`, `reclaim/scavenger.rs` or
-//! `observe/sampler/table.rs` and `users.rs` changes it here as well. That the models can tell right from wrong is shown by *mutants*:
-//! small mistakes, each of which must be refuted.
+//! `heap/magazine.rs`, `watch.rs`, `steal.rs`, `shelf.rs`, `repair.rs`, `companion.rs`, `arena/spans.rs`, `regions.rs`,
+//! `reclaim/scavenger.rs`, `observe/events/callbacks.rs`, `observe/sampler/table.rs` or `users.rs` changes it here as well. That the
+//! models can tell right from wrong is shown by *mutants*: small mistakes, each of which must be refuted.
 
+mod callbacks;
 mod claim;
 mod explore;
 mod fork;
@@ -14,4 +15,5 @@ mod shelf;
 mod sites;
 mod steal;
 mod users;
+mod watch;
 mod weak;
