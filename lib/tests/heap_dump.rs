@@ -253,7 +253,7 @@ for heap in plain["heaps"]:
 "#;
 
 /// As in the program.
-const ROUNDS: u32 = 12;
+const ROUNDS: u32 = 6;
 
 #[test]
 fn beside_threads_purges_and_forks() {
@@ -264,8 +264,8 @@ fn beside_threads_purges_and_forks() {
         let snapshot = program.read(&format!("storm.{round}"));
         let live = live_in(&snapshot);
         assert!(stay.iter().all(|block| live.contains_key(block)), "round {round}");
-        // What the threads share, what is on its way, what the program itself has.
-        assert!(live.len() < stay.len() + 3000 + 4000, "{} blocks in round {round}", live.len());
+        // What the threads share, what is on its way, what the program itself has; and some blocks that thieves take from caches and bring back.
+        assert!(live.len() < stay.len() + 3000 + 20_000, "{} blocks in round {round}", live.len());
         assert_eq!(snapshot.version, 1 + round % 2);
     }
 }

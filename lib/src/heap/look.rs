@@ -1,8 +1,9 @@
 //! Slabs and caches as they are at one moment, for who wants to know why memory cannot be given back. Nothing is changed.
 
 use super::classes::{CLASSES, slab_slices};
-use super::{Heap, all, home, sampled, shelf, span};
+use super::{Heap, all, guarded, holes, home, sampled, shelf, span, steal, zone};
 use crate::arena::{self, BITMAP_WORDS, Kind, ListState, slice};
+use crate::os;
 use core::sync::atomic::Ordering::*;
 
 /// Slices of the largest slabs.
@@ -69,6 +70,42 @@ pub(crate) fn slab(index: usize, copy: &mut Slab) -> bool {
         copy.is_kept = (*slice(index)).state == ListState::Empty;
     }
     true
+}
+
+/// How long a home is kept locked before those who wait for it get their turn, in cycles of the processor.
+const TURN: u64 = 100_000;
+
+/// Whose a slab is, for [`slabs_of`]; null: there is none.
+pub(crate) fn home_of(index: usize) -> *mut Heap {
+    // SAFETY: metadata can be read.
+    unsafe { (*slice(index)).owner.load(Acquire).cast() }
+}
+
+/// A copy of each of several slabs that are of one home, made under one lock: `next` says which, until it has no more or it is the turn of
+/// others. `tell` gets the copy, the zone and the thread of the home; it may do no more than write that down. With no lock held.
+pub(crate) fn slabs_of(
+    home: *mut Heap,
+    copy: &mut Slab,
+    mut next: impl FnMut() -> Option<usize>,
+    mut tell: impl FnMut(usize, &Slab, *mut zone::Zone, u64),
+) {
+    // No page is claimed meanwhile, as a claim looks like live blocks; and no blocks are with a thief.
+    let _at_rest = (holes::sweeper(), steal::at_rest());
+    // SAFETY: metadata can be read; homes are never unmapped.
+    unsafe {
+        let Some(_locked) = home::lock(home, core::ptr::null_mut()) else { return };
+        let (of, thread) = ((*home).zone.load(Relaxed), (*home).live.load(Relaxed));
+        let began = os::cycles();
+        while os::cycles().wrapping_sub(began) < TURN
+            && let Some(index) = next()
+        {
+            let is_slab = matches!((*slice(index)).run(), Some((Kind::Slab | Kind::Zone, _)));
+            if is_slab && home_of(index) == home {
+                take(index, copy);
+                tell(index, copy, of, thread);
+            }
+        }
+    }
 }
 
 /// The same for a slab of sampled blocks: those are never given back, and their bits may change meanwhile.
@@ -154,6 +191,22 @@ pub(crate) fn each_cached(mut visit: impl FnMut(usize, usize)) {
 /// Bytes of large blocks that were freed and that their threads keep at hand.
 pub(crate) fn shelved() -> usize {
     shelf::bytes()
+}
+
+/// Every block that is kept for a sampled or a guarded one.
+pub(crate) fn each_parked(mut visit: impl FnMut(usize)) {
+    sampled::each(|_, _, parked| visit(parked as usize));
+    if guarded::count() != 0 {
+        let mut from = 0;
+        // The arena is locked, so its metadata is that of this span.
+        let look = |index: usize, kind| if kind == Kind::Span { span(index).parked } else { core::ptr::null_mut() };
+        while let Some((index, length, parked)) = arena::next_with_blocks(from, look) {
+            if !parked.is_null() {
+                visit(parked as usize);
+            }
+            from = index + length;
+        }
+    }
 }
 
 /// Blocks that are kept for sampled ones, and their bytes. (Those that are kept for guarded ones are told with their spans.)

@@ -112,7 +112,7 @@ static void shadow(void) {
 }
 
 /* Snapshots in a loop beside threads that allocate, purge and fork. Blocks that stay are in each. */
-enum { STAY = 4000, SHARED = 3000, ROUNDS = 12 };
+enum { STAY = 4000, SHARED = 3000, ROUNDS = 6 };
 static void *stay[STAY];
 static _Atomic(void *) shared[SHARED];
 static atomic_int stop;
@@ -133,7 +133,7 @@ static void *churn(void *arg) {
     return NULL;
 }
 static void *purge(void *arg) {
-    while (!stop) mi_purge_all(true), usleep(2000);
+    while (!stop) mi_purge_all(true), usleep(20000);
     return arg;
 }
 static void *fork_often(void *arg) {
@@ -147,7 +147,7 @@ static void *fork_often(void *arg) {
         }
         int status = 1;
         if (waitpid(child, &status, 0) != child || status) broken = 1, printf("a child ended with %d\n", status);
-        usleep(3000);
+        usleep(10000);
     }
     return arg;
 }

@@ -1,24 +1,21 @@
 //! Every run of the arena with what is in it, whatever zone it belongs to: what dumps of the heap are made from.
 //!
-//! As in [`visit`](super::visit) runs are looked at one at a time, in the order of their addresses: each slab in one moment under the
-//! locks that guard it and the caches of its blocks, all else under the arena's lock. Nothing is held in between, so nobody waits for
-//! more than one such moment, and runs that come or go meanwhile may be missed.
+//! Runs are looked at one at a time, in the order of their addresses and under the arena's lock. Of slabs this is where they are and whose; what is in
+//! them is seen under the lock of their home ([`look::slabs_of`]). So runs that come or go meanwhile may be missed.
 
-use super::visit::{Snapshot, Unseen, snapshot, snapshot_sampled};
 use super::whose::zone_of_run;
 use super::{Heap, Zone, all, is_main, main, subprocess};
-use crate::arena::{self, Kind, Pool, Residence, slice};
+use crate::arena::{self, BITMAP_WORDS, Kind, Pool, Residence, slice};
 use crate::heap::look::{self, Span};
 use crate::heap::sampled;
 use core::sync::atomic::Ordering::*;
 
 /// What is in a run.
 pub(crate) enum Content<'a> {
-    /// Blocks of one class.
-    Slab(&'a Snapshot),
-    /// Blocks that were sampled, as far as they are of one zone: there is one of these for each zone that has some in the run. For each live block
-    /// in their order the number of its site.
-    Sampled(&'a Snapshot, &'a Sites<'a>),
+    /// Blocks of one class: how many, as far as can be seen without a lock.
+    Slab(usize),
+    /// Blocks that were sampled.
+    Sampled(&'a Sampled),
     /// One large block.
     Span(LargeBlock),
     /// Nothing; what is known of its pages, and whether they are being given back at this moment.
@@ -28,12 +25,7 @@ pub(crate) enum Content<'a> {
     Transit,
     /// Somebody else's memory.
     Foreign,
-    /// It cannot be looked at, as a signal handler has interrupted this thread there.
-    Busy,
 }
-
-/// Calls a function with numbers of sites.
-pub(crate) type Sites<'a> = dyn Fn(&mut dyn FnMut(u32)) + 'a;
 
 /// A large block.
 pub(crate) struct LargeBlock {
@@ -41,6 +33,38 @@ pub(crate) struct LargeBlock {
     pub(crate) span: Span,
     /// Usable bytes.
     pub(crate) size: usize,
+}
+
+/// A slab of sampled blocks, as far as they are of one zone: there is one of these for each zone that has some in it.
+pub(crate) struct Sampled {
+    pub(crate) zone: *mut Zone,
+    pub(crate) block_size: usize,
+    pub(crate) blocks: usize,
+    pub(crate) used: usize,
+    pub(crate) live: [u64; BITMAP_WORDS],
+    index: usize,
+}
+
+impl Sampled {
+    fn of(zone: *mut Zone, index: usize) -> Sampled {
+        let mut live = [0u64; BITMAP_WORDS];
+        sampled::each_in(index, |bit, parked| {
+            if core::ptr::eq(zone_of_run(arena::index_of(parked as usize)), zone) {
+                live[bit / 64] |= 1 << (bit % 64);
+            }
+        });
+        let used = live.iter().map(|word| word.count_ones() as usize).sum();
+        // SAFETY: sampled slabs are never given back.
+        let (block_size, blocks) = unsafe { ((*slice(index)).block_size as usize, (*slice(index)).blocks as usize) };
+        Sampled { zone, block_size, blocks, used, live, index }
+    }
+
+    /// The number of the site of each live block, in their order; 0 = it is free by now.
+    pub(crate) fn each_site(&self, mut tell: impl FnMut(u32)) {
+        for block in (0..self.blocks).filter(|block| self.live[block / 64] >> (block % 64) & 1 != 0) {
+            tell(sampled::site_in(self.index, block));
+        }
+    }
 }
 
 /// Where a run lies.
@@ -61,42 +85,34 @@ enum Seen {
     Foreign,
 }
 
-/// Look at the first run from slice `from` on. Returns where to go on; `None`: there are no more. With no lock held but the right to claim
-/// pages.
+/// Look at the first run from slice `from` on. Returns where to go on; `None`: there are no more. With no lock held.
 pub(crate) fn inspect(from: usize, mut tell: impl FnMut(Place, Content<'_>)) -> Option<usize> {
-    // The arena's lock is held meanwhile: what is seen of a span or of a free run is of this very one.
-    let look = |index: usize, kind| {
-        let seen = match kind {
-            // SAFETY: as above.
-            Kind::Free | Kind::Purge => Seen::Free(unsafe { (*slice(index)).residence() }, kind == Kind::Purge),
-            Kind::Span => Seen::Span(large_block(index)),
-            Kind::Sampled => Seen::Sampled,
-            Kind::Slab | Kind::Zone => Seen::Slab,
-            Kind::Transit => Seen::Transit,
-            Kind::Foreign => Seen::Foreign,
-        };
-        (seen, arena::pool_of(index))
-    };
-    let (index, slices, (seen, pool)) = arena::next_of(from, |_| true, look)?;
+    let (index, slices, (seen, pool)) = arena::next_of(from, |_| true, look_at)?;
     let place = Place { index, slices, pool };
     match seen {
         Seen::Free(residence, purging) => tell(place, Content::Free(residence, purging)),
         Seen::Span(block) => tell(place, Content::Span(block)),
         Seen::Transit => tell(place, Content::Transit),
         Seen::Foreign => tell(place, Content::Foreign),
-        Seen::Sampled => each_zone_in(index, |zone| {
-            let snapshot = snapshot_sampled(Some(zone), index, slices);
-            let sites = |tell: &mut dyn FnMut(u32)| each_site(index, &snapshot, tell);
-            tell(place, Content::Sampled(&snapshot, &sites));
-        }),
         // SAFETY: metadata can be read.
-        Seen::Slab => match unsafe { snapshot(None, index) } {
-            Ok(snapshot) => tell(place, Content::Slab(&snapshot)),
-            Err(Unseen::Busy) => tell(place, Content::Busy),
-            Err(Unseen::Gone) => tell(place, Content::Transit),
-        },
+        Seen::Slab => tell(place, Content::Slab(unsafe { (*slice(index)).blocks as usize })),
+        Seen::Sampled => each_zone_in(index, |zone| tell(place, Content::Sampled(&Sampled::of(zone, index)))),
     }
     Some(index + slices)
+}
+
+/// The arena's lock is held meanwhile: what is seen of a span or of a free run is of this very one.
+fn look_at(index: usize, kind: Kind) -> (Seen, Pool) {
+    let seen = match kind {
+        // SAFETY: as above.
+        Kind::Free | Kind::Purge => Seen::Free(unsafe { (*slice(index)).residence() }, kind == Kind::Purge),
+        Kind::Span => Seen::Span(large_block(index)),
+        Kind::Sampled => Seen::Sampled,
+        Kind::Slab | Kind::Zone => Seen::Slab,
+        Kind::Transit => Seen::Transit,
+        Kind::Foreign => Seen::Foreign,
+    };
+    (seen, arena::pool_of(index))
 }
 
 /// The arena is locked.
@@ -134,12 +150,6 @@ fn next_zone(index: usize, after: Option<*mut Zone>) -> Option<*mut Zone> {
         }
     });
     next
-}
-
-fn each_site(index: usize, snapshot: &Snapshot, tell: &mut dyn FnMut(u32)) {
-    for block in (0..snapshot.blocks).filter(|block| snapshot.live[block / 64] >> (block % 64) & 1 != 0) {
-        tell(sampled::site_in(index, block));
-    }
 }
 
 /// What is told of a zone.

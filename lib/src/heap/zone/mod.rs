@@ -47,7 +47,7 @@ pub(super) use guest::{be_ordinary, guests_of, leave_guests, look_closer, main_i
 pub(super) use members::{create_slab, forget_slab, publish_span, span_resized, withdraw_span};
 pub(super) use release::{push_quickly, release};
 pub(super) use repair::{finish_vanished, lose_members, orphan, relist, repair_lists, repair_locks};
-pub(crate) use visit::{Area, Snapshot, is_under_utilized, visit, visit_all};
+pub(crate) use visit::{Area, is_under_utilized, visit, visit_all};
 pub(crate) use whose::{contains, is_block, is_own, zone_of};
 
 use super::classes::CLASSES;

@@ -9,7 +9,6 @@ use super::guest::of_zone;
 use super::whose::{run_with, zone_of_run};
 use super::{Heap, Zone, is_main, main};
 use crate::arena::{self, BITMAP_WORDS, Kind, ListState, SLICE, address_of, slice};
-use crate::heap::look::MOST_SLICES;
 use crate::heap::{guarded, holes, home, sampled, span, steal};
 use core::sync::atomic::Ordering::*;
 
@@ -23,29 +22,10 @@ pub(crate) struct Area {
     pub(crate) block_size: usize,
 }
 
-/// A slab at one moment.
-pub(crate) struct Snapshot {
-    pub(crate) area: Area,
-    pub(crate) zone: *mut Zone,
-    /// The thread whose slabs it is among; 0 = that of nobody in particular.
-    pub(crate) thread: u64,
-    pub(crate) blocks: usize,
-    /// Blocks from this number on were never handed out.
-    pub(crate) fresh: usize,
-    /// Blocks that some thread has cached, and those that are kept for sampled or guarded ones. Neither are live.
-    pub(crate) cached: usize,
-    pub(crate) parked: usize,
-    /// By slice: pages that were given back.
-    pub(crate) returned: [u16; MOST_SLICES],
-    pub(crate) live: [u64; BITMAP_WORDS],
-}
-
-/// Why a slab was not seen.
-pub(super) enum Unseen {
-    /// There is none, or it is of another zone.
-    Gone,
-    /// A signal handler has interrupted this thread there: it is not known.
-    Busy,
+/// A slab's live blocks at one moment.
+struct Snapshot {
+    area: Area,
+    live: [u64; BITMAP_WORDS],
 }
 
 impl Snapshot {
@@ -116,7 +96,7 @@ unsafe fn visit_those(of: Option<*mut Zone>, blocks: bool, mut visit: impl FnMut
             }
             Seen::Sampled => Some(snapshot_sampled(of, index, length)).filter(|snapshot| snapshot.area.used != 0),
             // SAFETY: the caller's promise.
-            Seen::Slab => unsafe { snapshot(of, index) }.ok(),
+            Seen::Slab => unsafe { snapshot(of, index) },
         };
         let Some(snapshot) = snapshot else { continue };
         let area = &snapshot.area;
@@ -137,22 +117,22 @@ fn heaps(zone: *mut Zone) -> (*mut Heap, impl Iterator<Item = *mut Heap>) {
 }
 
 /// The live blocks of a slab, if it is the zone's; with no zone named, of whatever zone it is.
-pub(super) unsafe fn snapshot(wanted: Option<*mut Zone>, index: usize) -> Result<Snapshot, Unseen> {
+unsafe fn snapshot(wanted: Option<*mut Zone>, index: usize) -> Option<Snapshot> {
     // SAFETY: heaps, homes and metadata are never unmapped.
     unsafe {
         loop {
             let home = (*slice(index)).owner.load(Acquire).cast::<Heap>();
             if home.is_null() {
-                return Err(Unseen::Gone);
+                return None;
             }
             let zone = (*home).zone.load(Relaxed);
             if zone.is_null() || wanted.is_some_and(|wanted| wanted != zone) {
-                return Err(Unseen::Gone);
+                return None;
             }
             let parked = parked_in(index);
             let (first, all) = heaps(zone);
             if all.filter(|&heap| (*heap).lock.held_by_me()).count() != 0 || (*home).slab_lock.held_by_me() {
-                return Err(Unseen::Busy);
+                return None;
             }
             let at_rest = (holes::sweeper(), steal::at_rest());
             if !lock_all(first, zone) {
@@ -169,7 +149,7 @@ pub(super) unsafe fn snapshot(wanted: Option<*mut Zone>, index: usize) -> Result
             from(first, zone).for_each(|heap| (*heap).lock.unlock());
             drop(at_rest);
             if let Some(snapshot) = snapshot {
-                return Ok(snapshot);
+                return Some(snapshot);
             }
         }
     }
@@ -236,14 +216,12 @@ unsafe fn look_at(zone: *mut Zone, index: usize, first: *mut Heap, parked: &[u64
         let slab = &*slice(index);
         let (base, size, class) = (address_of(index), slab.block_size as usize, slab.class as usize);
         let count = slab.blocks as usize;
-        let thread = (*slab.owner.load(Relaxed).cast::<Heap>()).live.load(Relaxed);
         let mut live = [0u64; BITMAP_WORDS];
         for (word, live) in live.iter_mut().enumerate().take(slab.words as usize) {
             let left = count - word * 64;
             let all = if left >= 64 { !0 } else { (1 << left) - 1 };
             *live = all & !slab.bitmap[word].load(Relaxed);
         }
-        let out = ones(&live);
         let mut free = |block: usize| {
             let bit = block.wrapping_sub(base) / size;
             if bit < count {
@@ -254,22 +232,10 @@ unsafe fn look_at(zone: *mut Zone, index: usize, first: *mut Heap, parked: &[u64
             let (magazine, state) = Heap::class(heap, class);
             state.each(magazine, &mut free);
         }
-        let held = ones(&live);
         live.iter_mut().zip(parked).for_each(|(live, parked)| *live &= !parked);
         let used = ones(&live);
-        let mut returned = [0; MOST_SLICES];
-        for (number, pages) in returned.iter_mut().enumerate().take(slab.length()) {
-            *pages = (*slice(index + number)).returned;
-        }
         Snapshot {
             area: Area { blocks: base as *mut u8, reserved: slab.length() * SLICE, used, block_size: size },
-            zone,
-            thread,
-            blocks: count,
-            fresh: (slab.fresh as usize).min(count),
-            cached: out - held,
-            parked: held - used,
-            returned,
             live,
         }
     }
@@ -280,9 +246,8 @@ fn ones(words: &[u64]) -> usize {
 }
 
 /// The sampled blocks of a zone, or of all of them, in one slab.
-pub(super) fn snapshot_sampled(wanted: Option<*mut Zone>, index: usize, length: usize) -> Snapshot {
+fn snapshot_sampled(wanted: Option<*mut Zone>, index: usize, length: usize) -> Snapshot {
     let is_wanted = |zone: *mut Zone| !zone.is_null() && wanted.is_none_or(|wanted| core::ptr::eq(wanted, zone));
-    let zone = wanted.unwrap_or(core::ptr::null_mut());
     let mut live = [0u64; BITMAP_WORDS];
     sampled::each_in(index, |bit, parked| {
         if is_wanted(zone_of_run(arena::index_of(parked as usize))) {
@@ -291,9 +256,9 @@ pub(super) fn snapshot_sampled(wanted: Option<*mut Zone>, index: usize, length: 
     });
     let used = ones(&live);
     // SAFETY: sampled slabs are never given back.
-    let (block_size, blocks) = unsafe { ((*slice(index)).block_size as usize, (*slice(index)).blocks as usize) };
+    let block_size = unsafe { (*slice(index)).block_size as usize };
     let area = Area { blocks: address_of(index) as *mut u8, reserved: length * SLICE, used, block_size };
-    Snapshot { area, zone, thread: 0, blocks, fresh: blocks, cached: 0, parked: 0, returned: [0; MOST_SLICES], live }
+    Snapshot { area, live }
 }
 
 /// Whether the block at an address lies in a slab of the zone that is used to less than `percent`, and that new blocks are not being

@@ -6,7 +6,7 @@
 use crate::os;
 
 /// Rounds of a Feistel network over two halves of 32 bits.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 4;
 
 /// How addresses are told.
 pub(super) enum Ids {
@@ -42,8 +42,8 @@ fn permute(value: u64, key: &[u64; 2]) -> u64 {
     (left as u64) << 32 | right as u64
 }
 
-/// 32 bits that depend on all bits of the half, the round and the key: SipHash's scheme of additions, rotations and exclusive ors, with two
-/// rounds for the one word and four at the end.
+/// 32 bits that depend on all bits of the half, the round and the key: SipHash's scheme of additions, rotations and exclusive ors, with one
+/// round for the one word and three at the end.
 fn mix(half: u32, round: u64, key: &[u64; 2]) -> u32 {
     let mut state = [
         key[0] ^ 0x736f_6d65_7073_6575,
@@ -53,10 +53,10 @@ fn mix(half: u32, round: u64, key: &[u64; 2]) -> u32 {
     ];
     let word = round << 32 | half as u64;
     state[3] ^= word;
-    rounds(&mut state, 2);
+    rounds(&mut state, 1);
     state[0] ^= word;
     state[2] ^= 0xff;
-    rounds(&mut state, 4);
+    rounds(&mut state, 3);
     let mixed = state[0] ^ state[1] ^ state[2] ^ state[3];
     (mixed ^ mixed >> 32) as u32
 }

@@ -1,19 +1,31 @@
 //! What the heap holds: one record for each run of the arena, in memory of our own.
 //!
-//! All is looked at first, run by run, and told afterwards with nothing locked: so who is told may be slow, and what is told has one length. The
-//! records take 100 to 700 bytes for each 64 KiB of heap, for as long as the inventory lives.
+//! All is looked at first and told afterwards with nothing locked: so who is told may be slow, and what is told has one length. The records take 100 to
+//! 700 bytes for each 64 KiB of heap, for as long as the inventory lives.
+//!
+//! No two locks of heaps are held at a time, and none for longer than 40 µs, so nobody is held up by more than that; with many more busy threads than
+//! processors a look takes longer, not they. (Tried and measured: all caches locked together, for each slab: 64 busy threads on 2 processors, 8000
+//! slabs: 60 s, as some holder of a lock is always waiting for a processor.) The order is: caches, runs, slabs by their homes, and caches again every few milliseconds and at
+//! the end. A block is live if its slab does not have it, and no cache had it before or after. So one that is live all the time is told, and one that is free all the
+//! time is not, but for one that goes from its slab to a cache and back to the slab within those milliseconds.
 
-use super::run::{NONE, Run, What, fill};
+use super::addresses::Addresses;
+use super::run::{NONE, Run, What};
 use crate::arena::{self, Pool, SLICE, address_of};
 use crate::heap::zone::inspect::{self, Content, Identity, Place};
 use crate::heap::zone::{Zone, subprocess};
-use crate::heap::{self, holes};
+use crate::heap::{self, look};
 use crate::os;
+use core::cell::Cell;
 
-/// Runs that are looked at before sweeps get their turn.
-const AT_A_TIME: usize = 64;
 /// Bytes of a piece of memory for records.
 const PIECE: usize = 1 << 20;
+/// How often a slab is looked for at most. Each time it has changed hands as a whole: a heap was deleted.
+const TRIES: u8 = 4;
+/// Caches are looked at again after so many times as long as that takes, but not before so many nanoseconds.
+const CACHES: u64 = 4;
+const SOON: u64 = 2_000_000;
+
 /// A piece of memory with records.
 #[repr(C)]
 struct Piece {
@@ -27,19 +39,24 @@ struct Piece {
 pub(super) struct Heap {
     zone: *mut Zone,
     pub(super) is: Identity,
-    first: *const Run,
+    first: *mut Run,
     last: *mut Run,
     next: u32,
     pub(super) pages: usize,
 }
 
-/// Numbers that the heap has all the time, as they were when the look ended.
+/// Everything that was seen.
 pub(super) struct Inventory {
     first: *mut Piece,
     last: *mut Piece,
     /// Found by the address of the zone. In memory of its own.
     heaps: *mut Heap,
     room: usize,
+    /// For each slice that a run of the window may begin in, or be in, its slab; in memory of its own.
+    slabs: *mut *mut Run,
+    slices: core::ops::Range<usize>,
+    /// Slabs that are still to be looked at.
+    pending: *mut Run,
     pub(super) heap_count: usize,
     first_heap: u32,
     last_heap: u32,
@@ -56,17 +73,9 @@ pub(super) struct Inventory {
     pub(super) ended: u64,
 }
 
-/// What of the runs is kept.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted {
-    pub(super) bitmaps: bool,
-    /// Of the pages that were given back, which; and sites of samples.
-    pub(super) details: bool,
-}
-
 impl Inventory {
     /// Look at everything. `None`: there is no memory for that. With no lock held.
-    pub(super) fn take(wanted: Wanted) -> Option<Inventory> {
+    pub(super) fn take() -> Option<Inventory> {
         let began = os::now();
         let mut heaps = 0;
         inspect::each_in_use(|_| heaps += 1);
@@ -74,30 +83,30 @@ impl Inventory {
         inspect::each_in_use(|zone| {
             inventory.find(zone);
         });
-        if arena::is_busy_here() {
-            (inventory.skipped, inventory.busy) = (1, 1);
+        // A signal handler that has interrupted this thread among locks must not wait for others: slabs are not looked at then.
+        let busy = heap::holds_locks();
+        let before = if busy { None } else { Some(Addresses::collect()?) };
+        inventory.all_runs()?;
+        if let Some(before) = before {
+            inventory.look_at_slabs(before)?;
         }
-        let mut next = Some(0);
-        while let Some(from) = next {
-            // No page is claimed meanwhile, as a claim looks like live blocks.
-            let _sweeper = if heap::holds_locks() { None } else { holes::sweeper() };
-            next = inventory.some_runs(from, wanted)?;
-        }
-        inspect::each_in_use(|zone| {
-            inventory.find(zone);
-        });
-        inventory.ended = os::now();
+        inventory.finish(busy);
         Some(inventory)
     }
 
     fn for_heaps(heaps: usize, began: u64) -> Option<Inventory> {
         let room = (2 * heaps + 64).next_power_of_two();
+        let slices = arena::used();
         let table = os::map((room * size_of::<Heap>()).next_multiple_of(os::PAGE));
-        (!table.is_null()).then(|| Inventory {
+        let slabs = os::map((slices.len() * size_of::<*mut Run>()).next_multiple_of(os::PAGE).max(os::PAGE));
+        let inventory = Inventory {
             first: core::ptr::null_mut(),
             last: core::ptr::null_mut(),
             heaps: table.cast(),
             room,
+            slabs: slabs.cast(),
+            slices,
+            pending: core::ptr::null_mut(),
             heap_count: 0,
             first_heap: NONE,
             last_heap: NONE,
@@ -109,68 +118,184 @@ impl Inventory {
             busy: 0,
             began,
             ended: began,
-        })
+        };
+        (!table.is_null() && !slabs.is_null()).then_some(inventory)
     }
 
-    /// Look at some runs. Returns where to go on; an outer `None` if there is no memory.
-    fn some_runs(&mut self, mut from: usize, wanted: Wanted) -> Option<Option<usize>> {
-        for _ in 0..AT_A_TIME {
+    /// Write down all runs; slabs as pending. `None`: there is no memory.
+    fn all_runs(&mut self) -> Option<()> {
+        let mut from = 0;
+        loop {
             let mut kept = true;
-            let next = inspect::inspect(from, |place, content| kept &= self.add(place, content, wanted).is_some());
-            match next {
-                _ if !kept => return None,
-                None => return Some(None),
-                Some(next) => from = next,
+            let next = inspect::inspect(from, |place, content| kept &= self.add(place, content).is_some());
+            if !kept {
+                return None;
             }
+            let Some(next) = next else { return Some(()) };
+            from = next;
         }
-        Some(Some(from))
     }
 
-    /// Keep a run. `None`: there is no memory.
-    fn add(&mut self, place: Place, content: Content<'_>, wanted: Wanted) -> Option<()> {
-        let bitmap = |words: u32| if wanted.bitmaps { words } else { 0 };
+    fn add(&mut self, place: Place, content: Content<'_>) -> Option<()> {
         match content {
             Content::Free(residence, purging) => self.keep(Run::of_free(place, residence, purging)).map(drop),
             Content::Transit => self.keep(Run::of(place, What::Transit)).map(drop),
             Content::Foreign => self.keep(Run::of(place, What::Foreign)).map(drop),
-            Content::Busy => {
-                self.skipped += 1;
-                self.busy = 1;
-                self.keep(Run::of(place, What::Busy)).map(drop)
-            }
             Content::Span(block) => {
-                let run = Run::of_block(place, &block);
-                let sites = if wanted.details { run.sites } else { 0 };
-                let kept = self.keep(Run { words: bitmap(run.words), sites, ..run })?;
-                // SAFETY: the record is ours, with room for what it says.
-                unsafe { fill(kept, &[1], &[], |tell| tell(block.span.site)) };
-                self.assign(kept, block.zone);
+                let run = self.keep(Run::of_block(place, &block))?;
+                run.set_live(&[1]);
+                run.set_sites(|tell| tell(block.span.site));
                 Some(())
             }
-            Content::Slab(slab) => {
-                let run = Run::of_slab(place, slab, What::Slab);
-                let places = if wanted.details && run.returned != 0 { place.slices } else { 0 };
-                let kept = self.keep(Run { words: bitmap(run.words), places: places as u32, ..run })?;
-                // SAFETY: as above.
-                unsafe { fill(kept, &slab.live, &slab.returned, |_| ()) };
-                self.assign(kept, slab.zone);
+            Content::Sampled(slab) => {
+                let run = self.keep(Run::of_samples(place, slab))?;
+                run.set_live(&slab.live);
+                run.set_sites(|tell| slab.each_site(tell));
                 Some(())
             }
-            Content::Sampled(slab, sites) => {
-                let run = Run::of_slab(place, slab, What::Sampled);
-                let count = if wanted.details { run.used } else { 0 };
-                let kept = self.keep(Run { words: bitmap(run.words), sites: count, samples: run.used, ..run })?;
-                // SAFETY: as above.
-                unsafe { fill(kept, &slab.live, &[], sites) };
-                self.assign(kept, slab.zone);
+            Content::Slab(blocks) => {
+                let run: *mut Run = self.keep(Run::of_slab(place, blocks))?;
+                // SAFETY: the run is ours; the table has an entry for each slice.
+                unsafe {
+                    (*run).next = core::mem::replace(&mut self.pending, run);
+                    for slice in (place.index..place.index + place.slices).filter(|slice| self.slices.contains(slice)) {
+                        *self.slabs.add(slice - self.slices.start) = run;
+                    }
+                }
                 Some(())
             }
         }
     }
 
+    /// Look at all pending slabs, those of one home together, and at the caches in between and at the end. `None`: there is no memory.
+    fn look_at_slabs(&mut self, before: Addresses) -> Option<()> {
+        let mut copy = look::Slab::NONE;
+        let (mut started, mut cost, mut last) = (self.began, os::now() - self.began, Some(before));
+        loop {
+            let ends = self.pending.is_null();
+            if ends || os::now() - started > (CACHES * cost).max(SOON) {
+                let now = os::now();
+                let caches = Addresses::collect()?;
+                (started, cost) = (now, os::now() - now);
+                for seen in last.take().iter().chain([&caches]) {
+                    seen.each(|address, parked| self.not_live(address, parked));
+                }
+                if ends {
+                    return Some(());
+                }
+                last = Some(caches);
+            }
+            // SAFETY: pending runs are ours.
+            let home = look::home_of(unsafe { (*self.pending).index });
+            let mut mine = self.take_those_of(home);
+            while !mine.is_null() {
+                // The run at hand, and whether it was seen.
+                let at = Cell::new((core::ptr::null_mut::<Run>(), true));
+                let before = mine;
+                let next = || {
+                    self.put_back(at.replace((core::ptr::null_mut(), true)));
+                    // SAFETY: as above; each run is in one list.
+                    let run = unsafe { (!mine.is_null()).then(|| &mut *mine)? };
+                    mine = run.next;
+                    at.set((run, false));
+                    Some(run.index)
+                };
+                if !home.is_null() {
+                    look::slabs_of(home, &mut copy, next, |_, slab, zone, thread| {
+                        // SAFETY: as above.
+                        unsafe { (*at.get().0).see(slab, zone, thread) };
+                        at.set((at.get().0, true));
+                    });
+                }
+                self.put_back(at.get());
+                if mine == before {
+                    // SAFETY: as above. Nobody's any more; or, in a signal handler, not to be had.
+                    let run = unsafe { &mut *before };
+                    (run.what, mine) = (if home.is_null() { What::Transit } else { What::Busy }, run.next);
+                }
+            }
+        }
+    }
+
+    /// A slab that was not seen is another home's by now, and looked at again; or there is none any more.
+    fn put_back(&mut self, (run, seen): (*mut Run, bool)) {
+        if !seen {
+            // SAFETY: the run is ours and in no list.
+            let again = unsafe { &mut *run };
+            again.tries += 1;
+            if again.tries == TRIES {
+                again.what = What::Transit;
+            } else {
+                again.next = core::mem::replace(&mut self.pending, run);
+            }
+        }
+    }
+
+    /// Pending slabs of one home, out of the list.
+    fn take_those_of(&mut self, home: *mut heap::Heap) -> *mut Run {
+        let (mut mine, mut others) = (core::ptr::null_mut(), core::ptr::null_mut());
+        let mut run = self.pending;
+        while !run.is_null() {
+            // SAFETY: pending runs are ours, and each is in the list once.
+            unsafe {
+                let next = (*run).next;
+                let list = if look::home_of((*run).index) == home { &mut mine } else { &mut others };
+                (*run).next = core::mem::replace(list, run);
+                run = next;
+            }
+        }
+        self.pending = others;
+        mine
+    }
+
+    /// The block at this address is not the program's.
+    fn not_live(&mut self, address: usize, parked: bool) {
+        let index = arena::index_of(address);
+        let run = if self.slices.contains(&index) {
+            // SAFETY: the table has an entry for each slice.
+            unsafe { *self.slabs.add(index - self.slices.start) }
+        } else {
+            let found = self.all().find(|run| run.what == What::Slab && index.wrapping_sub(run.index) < run.slices);
+            found.map_or(core::ptr::null_mut(), |run| core::ptr::from_ref(run).cast_mut())
+        };
+        if !run.is_null() {
+            // SAFETY: runs are ours, and nobody looks at them now.
+            let run = unsafe { &mut *run };
+            if run.is_not_live(address) {
+                *(if parked { &mut run.parked } else { &mut run.cached }) += 1;
+            }
+        }
+    }
+
+    /// Give each heap its runs, and add up.
+    fn finish(&mut self, busy: bool) {
+        inspect::each_in_use(|zone| {
+            self.find(zone);
+        });
+        self.busy = if busy { heap::threads(usize::MAX) } else { 0 };
+        let mut runs = self.all();
+        let mut at = runs.next_mut();
+        while !at.is_null() {
+            // SAFETY: runs are ours, and nobody looks at them now.
+            let run = unsafe { &mut *at };
+            run.next = core::ptr::null_mut();
+            match run.what {
+                What::Transit => run.miss(),
+                What::Busy => {
+                    (run.words, run.places) = (0, 0);
+                    self.skipped += 1;
+                }
+                _ if run.is_page() => self.assign(at),
+                _ => {}
+            }
+            at = runs.next_mut();
+        }
+        self.ended = os::now();
+    }
+
     /// Room for a record and what is behind it.
-    fn keep(&mut self, run: Run) -> Option<*mut Run> {
-        let whole = run.whole();
+    fn keep(&mut self, run: Run) -> Option<&mut Run> {
+        let whole = run.needed();
         debug_assert!(whole <= PIECE - size_of::<Piece>());
         // SAFETY: pieces are ours; a piece has as many bytes as it says.
         unsafe {
@@ -188,16 +313,17 @@ impl Inventory {
                 self.last = piece;
             }
             let kept = self.last.cast::<u8>().add((*self.last).used).cast::<Run>();
-            kept.write(run);
+            kept.write(Run { whole: whole as u32, ..run });
             (*self.last).used += whole;
             self.runs += 1;
-            Some(kept)
+            Some(&mut *kept)
         }
     }
 
-    /// A run with blocks is of the heap of this zone.
-    fn assign(&mut self, run: *mut Run, zone: *mut Zone) {
-        let Some(number) = self.find(zone) else {
+    /// A run with blocks is of the heap of its zone.
+    fn assign(&mut self, run: *mut Run) {
+        // SAFETY: runs are ours.
+        let Some(number) = self.find(unsafe { (*run).zone }) else {
             self.skipped += 1; // more heaps were made meanwhile than there is room for
             return;
         };
@@ -236,7 +362,7 @@ impl Inventory {
         if self.heap_count * 4 >= self.room * 3 {
             return None;
         }
-        let (first, last) = (core::ptr::null(), core::ptr::null_mut());
+        let (first, last) = (core::ptr::null_mut(), core::ptr::null_mut());
         let new = Heap { zone, is: inspect::identity(zone), first, last, next: NONE, pages: 0 };
         // SAFETY: as above.
         unsafe {
@@ -251,7 +377,7 @@ impl Inventory {
     }
 
     /// All runs, in the order of their indices; one that has blocks of several heaps comes once for each.
-    pub(super) fn all(&self) -> Runs<'_> {
+    pub(super) fn all<'a>(&self) -> Runs<'a> {
         Runs { piece: self.first, offset: size_of::<Piece>(), of: core::marker::PhantomData }
     }
 
@@ -353,30 +479,47 @@ impl<'a> Part<'a> {
 /// See [`Inventory::all`].
 #[derive(Clone)]
 pub(super) struct Runs<'a> {
-    piece: *const Piece,
+    piece: *mut Piece,
     offset: usize,
     of: core::marker::PhantomData<&'a Inventory>,
+}
+
+impl Runs<'_> {
+    /// The next one, or null.
+    fn next_mut(&mut self) -> *mut Run {
+        // SAFETY: pieces live as long as the inventory, and have records up to where they are used.
+        unsafe {
+            while !self.piece.is_null() && self.offset >= (*self.piece).used {
+                (self.piece, self.offset) = ((*self.piece).next, size_of::<Piece>());
+            }
+            if self.piece.is_null() {
+                return core::ptr::null_mut();
+            }
+            let run = self.piece.cast::<u8>().add(self.offset).cast::<Run>();
+            self.offset += (*run).whole as usize;
+            run
+        }
+    }
 }
 
 impl<'a> Iterator for Runs<'a> {
     type Item = &'a Run;
 
     fn next(&mut self) -> Option<&'a Run> {
-        // SAFETY: pieces live as long as the inventory, and have records up to where they are used.
-        unsafe {
-            while !self.piece.is_null() && self.offset >= (*self.piece).used {
-                (self.piece, self.offset) = ((*self.piece).next, size_of::<Piece>());
-            }
-            let run = (!self.piece.is_null()).then(|| &*self.piece.cast::<u8>().add(self.offset).cast::<Run>())?;
-            self.offset += run.whole();
-            Some(run)
-        }
+        // SAFETY: runs live as long as the inventory.
+        unsafe { self.next_mut().as_ref() }
     }
 }
 
 impl Drop for Inventory {
     fn drop(&mut self) {
-        os::unmap(self.heaps.cast(), (self.room * size_of::<Heap>()).next_multiple_of(os::PAGE));
+        if !self.heaps.is_null() {
+            os::unmap(self.heaps.cast(), (self.room * size_of::<Heap>()).next_multiple_of(os::PAGE));
+        }
+        if !self.slabs.is_null() {
+            let bytes = self.slices.len() * size_of::<*mut Run>();
+            os::unmap(self.slabs.cast(), bytes.next_multiple_of(os::PAGE).max(os::PAGE));
+        }
         let mut piece = self.first;
         while !piece.is_null() {
             // SAFETY: pieces are ours.

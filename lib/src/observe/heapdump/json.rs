@@ -1,7 +1,7 @@
 //! The inventory as JSON, in the shape that mimalloc-pprof's users know.
 
 use super::ids::Ids;
-use super::inventory::{Heap, Inventory, Wanted};
+use super::inventory::{Heap, Inventory};
 use core::ffi::c_char;
 
 /// What to tell.
@@ -52,7 +52,7 @@ impl Out {
 
 /// The heaps of this thread's sub-process as they are now, as a C string in memory that `allocate` gives. Null: no memory. With no lock held.
 pub(crate) fn dump(options: Options, allocate: impl FnOnce(usize) -> *mut u8) -> *mut c_char {
-    let Some(inventory) = Inventory::take(Wanted { bitmaps: options.blocks, details: false }) else {
+    let Some(inventory) = Inventory::take() else {
         return core::ptr::null_mut();
     };
     let ids = Ids::new(options.hashed);

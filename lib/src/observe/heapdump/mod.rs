@@ -4,6 +4,7 @@
 //! locked while that is written, however slow the reader is, and nothing here is kept between calls: any number of threads may be at it.
 //! Memory for all this is mapped, so nothing that is told changes by being told.
 
+mod addresses;
 mod bytes;
 mod ids;
 mod inventory;
@@ -18,7 +19,7 @@ use super::output::{self, Path};
 use crate::os::{self, Descriptor, libc};
 use bytes::{Bytes, Sink};
 use core::ffi::CStr;
-use inventory::{Inventory, Wanted};
+use inventory::Inventory;
 
 const EIO: i32 = 5;
 
@@ -65,7 +66,7 @@ fn to_sink(write: &mut dyn FnMut(&[u8]) -> Result<(), i32>, flags: u32) -> Resul
 /// Write a snapshot to a sink.
 fn to(sink: Sink<'_>, flags: u32) -> Result<(), i32> {
     let (blocks, details) = (flags & BLOCKS != 0, flags & VERSION2 != 0);
-    let inventory = Inventory::take(Wanted { bitmaps: blocks, details }).ok_or(libc::ENOMEM)?;
+    let inventory = Inventory::take().ok_or(libc::ENOMEM)?;
     let mut out = Bytes::to(sink).ok_or(libc::ENOMEM)?;
     if details {
         version2::write(&mut out, &inventory, blocks);

@@ -34,11 +34,11 @@ pub(super) fn write(out: &mut Bytes<'_>, inventory: &Inventory, blocks: bool) {
     begin(out, &mut sections, b"HEAP", inventory.heap_count * HEAP);
     write_heaps(out, inventory);
     let mut runs = inventory.all();
-    while let Some((length, count)) = next_section(runs.clone())
+    while let Some((length, count)) = next_section(runs.clone(), blocks)
         && !out.has_failed()
     {
         begin(out, &mut sections, b"RUNS", length);
-        runs.by_ref().take(count).for_each(|run| write_run(out, inventory, run));
+        runs.by_ref().take(count).for_each(|run| write_run(out, inventory, run, blocks));
     }
     let ends = [sections + 1, inventory.runs as u64, inventory.used, inventory.used_bytes];
     numbers(out, &mut sections, b"END ", &ends);
@@ -124,26 +124,31 @@ fn write_heaps(out: &mut Bytes<'_>, inventory: &Inventory) {
 }
 
 /// Bytes and number of the runs of the next section; `None`: there are none left.
-fn next_section(runs: Runs<'_>) -> Option<(usize, usize)> {
+fn next_section(runs: Runs<'_>, blocks: bool) -> Option<(usize, usize)> {
     let (mut length, mut count) = (0, 0);
     for run in runs {
         if length >= SECTION {
             break;
         }
-        length += length_of(run);
+        length += length_of(run, blocks);
         count += 1;
     }
     (count != 0).then_some((length, count))
 }
 
-fn length_of(run: &Run) -> usize {
+fn length_of(run: &Run, blocks: bool) -> usize {
     let (pages, sites) = (run.pages().len() * 2, run.sites().len() * 4);
-    RECORD + run.live().len() * 8 + pages.next_multiple_of(8) + sites.next_multiple_of(8)
+    RECORD + bitmap(run, blocks).len() * 8 + pages.next_multiple_of(8) + sites.next_multiple_of(8)
 }
 
-fn write_run(out: &mut Bytes<'_>, inventory: &Inventory, run: &Run) {
+/// What is told of which blocks are live.
+fn bitmap(run: &Run, blocks: bool) -> &[u64] {
+    if blocks { run.live() } else { &[] }
+}
+
+fn write_run(out: &mut Bytes<'_>, inventory: &Inventory, run: &Run, blocks: bool) {
     let heap = inventory.heap_of(run).map(|heap| heap.is);
-    out.u32(length_of(run) as u32);
+    out.u32(length_of(run, blocks) as u32);
     out.u8(run.what as u8);
     out.u8(run.purging as u8 | (run.clean as u8) << 1);
     out.u16(run.pool);
@@ -158,11 +163,11 @@ fn write_run(out: &mut Bytes<'_>, inventory: &Inventory, run: &Run) {
     for number in [run.blocks, run.fresh, run.used, run.cached, run.parked, run.absent, run.returned, run.samples] {
         out.u32(number);
     }
-    out.u32(run.live().len() as u32);
+    out.u32(bitmap(run, blocks).len() as u32);
     out.u32(run.pages().len() as u32);
     out.u32(run.sites().len() as u32);
     out.u32(0);
-    run.live().iter().for_each(|&word| out.u64(word));
+    bitmap(run, blocks).iter().for_each(|&word| out.u64(word));
     run.pages().iter().for_each(|&pages| out.u16(pages));
     out.pad(run.pages().len() * 2);
     run.sites().iter().for_each(|&site| out.u32(site));
