@@ -199,6 +199,11 @@ impl Slice {
         Kind::of(self.head.load(Acquire))
     }
 
+    /// [`kind`](Self::kind), not earlier than what was stored or loaded with `SeqCst` before.
+    pub(crate) fn kind_now(&self) -> Kind {
+        Kind::of(self.head.load(SeqCst))
+    }
+
     /// Slices in the run that starts here.
     #[inline(always)]
     pub(crate) fn length(&self) -> usize {

@@ -456,6 +456,75 @@ fn start_and_stop_are_seen_at_once() {
     worker.join().unwrap();
 }
 
+/// Slabs of sampled blocks go back when those are freed, but for one of a class; all of them when sampling stops.
+#[test]
+fn sampled_slabs_go_back() {
+    use super::sampled::{bytes_of_records, count_slabs};
+    let _alone = alone();
+    // SAFETY: no preconditions.
+    let fill = || -> Vec<_> { (0..3000).map(|i| unsafe { allocate([700, 3000, 20_000][i % 3]) }).collect() };
+    // SAFETY: freed once each.
+    let drain = |blocks: Vec<*mut u8>| blocks.into_iter().for_each(|block| unsafe { release(block) });
+    sampler::stop();
+    let before = count_slabs();
+    for _ in 0..3 {
+        assert!(sampler::restart(&options(1, 5)));
+        let first = fill();
+        let (slabs, bytes) = (count_slabs(), bytes_of_records());
+        assert!(slabs > 300 + before && bytes >= 3000 * 40, "{slabs} {bytes}");
+        // What is left keeps its slab.
+        let (kept, gone): (Vec<_>, Vec<_>) = first.into_iter().enumerate().partition(|(i, _)| i % 300 == 0);
+        drain(gone.into_iter().map(|(_, block)| block).collect());
+        assert!((10..100 + before).contains(&count_slabs()), "{}", count_slabs());
+        drain(fill());
+        drain(kept.into_iter().map(|(_, block)| block).collect());
+        // Other tests have left blocks of their own.
+        assert!(
+            count_slabs() < 60 + before && bytes_of_records() < bytes / 2,
+            "{} {}",
+            count_slabs(),
+            bytes_of_records()
+        );
+        sampler::stop();
+        assert_eq!(count_slabs(), before);
+    }
+}
+
+/// Somebody looks at all sampled blocks while slabs of them come and go.
+#[test]
+fn sampled_slabs_are_looked_at_while_they_go() {
+    use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    let _alone = alone();
+    assert!(sampler::restart(&options(1, 5)));
+    let done = AtomicBool::new(false);
+    let looks = std::thread::scope(|scope| {
+        let look = scope.spawn(|| {
+            let mut looks = 0u64;
+            while !done.load(Relaxed) {
+                let (blocks, bytes) = super::look::parked();
+                assert!(bytes >= blocks * 16);
+                looks += 1;
+            }
+            looks
+        });
+        let work = |size: usize| {
+            for _ in 0..100 {
+                // SAFETY: freed once each.
+                unsafe {
+                    let blocks: Vec<_> = (0..200).map(|_| allocate(size)).collect();
+                    blocks.into_iter().for_each(|block| release(block));
+                }
+            }
+        };
+        let workers: Vec<_> = [3000, 3000, 20_000].map(|size| scope.spawn(move || work(size))).into();
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        done.store(true, Relaxed);
+        look.join().unwrap()
+    });
+    assert!(looks > 10);
+    sampler::stop();
+}
+
 #[test]
 fn a_seed_repeats() {
     let _alone = alone();

@@ -7,6 +7,7 @@
 
 pub(crate) mod child;
 pub(crate) mod lock;
+pub(crate) mod users;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_pointer_width = "64"))]
 #[macro_use]

@@ -3,7 +3,7 @@
 //!
 //! A model is a transcription, kept beside the code by hand: whoever changes the order of loads and stores in
 //! `heap/magazine.rs`, `watch.rs`, `steal.rs`, `shelf.rs`, `repair.rs`, `companion.rs`, `arena/spans.rs`, `regions.rs`,
-//! `reclaim/scavenger.rs`, `observe/events/callbacks.rs`, `observe/sampler/table.rs` or `users.rs` changes it here as well. That the
+//! `reclaim/scavenger.rs`, `observe/events/callbacks.rs`, `observe/sampler/table.rs` or `os/users.rs` changes it here as well. That the
 //! models can tell right from wrong is shown by *mutants*: small mistakes, each of which must be refuted.
 
 mod callbacks;

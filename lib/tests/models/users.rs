@@ -1,4 +1,4 @@
-//! `observe/sampler/users.rs`: a run's memory is given back while threads may be at it.
+//! `os/users.rs`: a run's memory is given back while threads may be at it.
 //!
 //! Two threads look for the run, use it twice and leave, as often as the model allows; a third one ends it, waits for those who may have
 //! found it, and unmaps it; then it begins another one, which takes the place of the first. Counters are two, one for each user.

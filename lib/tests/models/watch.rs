@@ -123,7 +123,7 @@ impl Watch {
             At::Idle => return None,
             At::LoadBottom => {
                 // `top` was lowered: the pop is good if that is not below the bottom.
-                if !s.poison && s.top >= s.real_bottom + 1 {
+                if !s.poison && s.top > s.real_bottom {
                     s.top -= 1;
                     s.program += 1;
                     At::Done

@@ -16,7 +16,6 @@ pub(super) mod table;
 #[cfg(test)]
 mod tests;
 pub(crate) mod threads;
-mod users;
 mod visitors;
 
 #[allow(unused_imports, reason = "what other instruments use")]
@@ -27,7 +26,7 @@ use super::timeline::{self, Place};
 use super::unwind::{self, End, StackBounds};
 use super::{inherited, observer};
 use crate::heap::events::{Ended, Sample};
-use crate::heap::sampled::Record;
+use crate::heap::sampled::{self, Record};
 use crate::heap::{Heap, SCRATCH, interval};
 use crate::os::{self, lock::Lock};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
@@ -113,6 +112,7 @@ fn end_run(waits: bool) {
     }
     run::end(waits);
     inherited::forget();
+    sampled::trim();
 }
 
 /// Forget all that was counted but what is live; the peak is the present.

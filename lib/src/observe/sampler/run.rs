@@ -7,8 +7,10 @@ use super::peak::Peak;
 use super::sites::Site;
 use super::stacks::Stack;
 use super::table::Table;
-use super::users::{self, User};
-use crate::os;
+use crate::os::{
+    self,
+    users::{User, Users},
+};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Bytes per number of a stack or a site: they begin at multiples of this.
@@ -42,6 +44,8 @@ pub(crate) struct Run {
 
 /// The present run.
 static RUN: AtomicPtr<Run> = AtomicPtr::new(core::ptr::null_mut());
+/// Who is at the memory of a run.
+static USERS: Users = Users::new();
 /// A run that has ended while somebody was at it for long.
 static LEFT_BEHIND: AtomicPtr<Run> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -54,9 +58,9 @@ pub(crate) struct Hold {
 /// The present run, if there is one.
 #[inline(always)]
 pub(crate) fn hold() -> Option<Hold> {
-    let (user, run) = users::enter(&RUN)?;
+    let user = USERS.enter();
     // SAFETY: complete when it was published, and mapped until the user has left.
-    Some(Hold { run: unsafe { &*run }, _user: user })
+    unsafe { RUN.load(SeqCst).as_ref() }.map(|run| Hold { run, _user: user })
 }
 
 impl Hold {
@@ -228,12 +232,12 @@ pub(super) fn publish(run: &'static Run) {
 pub(super) fn end(waits: bool) {
     let run = RUN.swap(core::ptr::null_mut(), SeqCst);
     let mut left = WAITS;
-    while !users::have_left() && waits && left != 0 {
+    while !USERS.have_left() && waits && left != 0 {
         let never = AtomicU32::new(0);
         os::futex_wait(never.as_ptr(), 0);
         left -= 1;
     }
-    if users::have_left() {
+    if USERS.have_left() {
         unmap(run);
         unmap(LEFT_BEHIND.swap(core::ptr::null_mut(), AcqRel));
     } else if !run.is_null() {

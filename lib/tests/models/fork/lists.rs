@@ -1,4 +1,4 @@
-//! `heap/slab.rs` and `heap/sampled.rs`: bits are the truth about a slab; counts and lists are derived from them and are made anew
+//! `heap/slab.rs` and `heap/sampled/slabs.rs`: bits are the truth about a slab; counts and lists are derived from them and are made anew
 //! in a child that inherited their lock from a thread it does not have.
 //!
 //! Up to three slabs of two blocks. The arena is not looked at here: a slab is made and given back in one step.
@@ -21,7 +21,7 @@ enum Place {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Slab {
-    /// Its head says that it is a slab, its owner is set.
+    /// Its head says that it is a slab; its owner is set, or it has records.
     exists: bool,
     owned: bool,
     bits: u8,
@@ -51,11 +51,13 @@ const NO_SLAB: Slab = Slab {
 struct State {
     slabs: [Slab; SLABS],
     current: u8,
-    /// The first of the slabs with free blocks; of a heap's, of those that have others, too.
+    /// The first of the slabs with free blocks and others.
     partial: u8,
     /// The first of the slabs that have free blocks only.
     empty: u8,
     child: bool,
+    /// The child has found what it must not find.
+    broken: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,11 +75,13 @@ enum Mutant {
     NeverListed,
     /// What is given up has blocks out.
     GivesUpPartial,
+    /// A sampled slab loses its records (`owned`) before it is in transit.
+    RecordsFirst,
 }
 
 struct Lists {
     mutant: Mutant,
-    /// Sampled slabs: a list of those with free blocks, no current one, none is given back.
+    /// Sampled slabs: two lists, no current one. (State and trigger are not kept; here the state says which list it is.)
     sampled: bool,
 }
 
@@ -161,6 +165,7 @@ impl Run<'_> {
 
     /// A refill of one block; `out` is set when the stack has it.
     fn take(&mut self) {
+        let from_empty = self.s.partial == 0;
         let Some(slab) = (if self.model.sampled { self.sampled_slab() } else { self.current() }) else { return };
         if self.stores.stopped() {
             return;
@@ -171,9 +176,14 @@ impl Run<'_> {
         }
         self.store(slab, |slab| slab.bits &= !bit);
         self.store(slab, |slab| slab.free = slab.free.wrapping_sub(1));
-        if self.slab(slab).free == 0 && self.model.sampled {
-            let next = self.slab(slab).next;
-            self.lists(|s| s.partial = next);
+        let free = self.slab(slab).free;
+        if self.model.sampled {
+            if from_empty || free == 0 {
+                self.unlist(slab);
+            }
+            if from_empty && free != 0 {
+                self.list(slab);
+            }
         } else if self.slab(slab).free == 0 {
             self.store(slab, |slab| slab.state = Place::Unlisted);
             self.store(slab, |slab| slab.trigger = 1);
@@ -183,16 +193,16 @@ impl Run<'_> {
     }
 
     fn sampled_slab(&mut self) -> Option<u8> {
-        if self.s.partial != 0 {
-            return Some(self.s.partial);
+        let listed = if self.s.partial != 0 { self.s.partial } else { self.s.empty };
+        if listed != 0 {
+            return Some(listed);
         }
         let slab = self.create()?;
-        self.store(slab, |slab| slab.next = 0);
-        self.lists(|s| s.partial = slab);
+        self.list(slab);
         Some(slab)
     }
 
-    /// `bits::put`, `sampled::give_back`.
+    /// `bits::put`, `slabs::give_back`.
     fn put(&mut self, slab: u8, bit: u8) {
         self.slab(slab).out &= !bit; // the block is in the hands of whoever is at it
         self.store(slab, |slab| slab.bits |= bit);
@@ -202,10 +212,11 @@ impl Run<'_> {
             return;
         }
         if self.model.sampled {
-            if free == 1 && self.model.mutant != Mutant::NeverListed {
-                let first = self.s.partial;
-                self.lists(|s| s.partial = slab);
-                self.store(slab, |slab| slab.next = first);
+            if free == BLOCKS && free != 1 {
+                self.unlist(slab);
+            }
+            if (free == 1 || free == BLOCKS) && self.model.mutant != Mutant::NeverListed {
+                self.list(slab);
             }
         } else if free == self.slab(slab).trigger {
             self.returned(slab);
@@ -221,10 +232,15 @@ impl Run<'_> {
         }
     }
 
-    /// `slab::give_up_empty_of`, one slab.
+    /// `slab::give_up_empty_of`, one slab; `slabs::withdraw_spare` and `free`.
     fn give_up(&mut self) {
         let slab = if self.model.mutant == Mutant::GivesUpPartial { self.s.partial } else { self.s.empty };
         if slab != 0 {
+            if self.model.sampled && self.model.mutant != Mutant::RecordsFirst {
+                self.store(slab, |slab| slab.exists = false); // in transit
+            } else if self.model.sampled {
+                self.store(slab, |slab| slab.owned = false);
+            }
             self.unlist(slab);
             self.store(slab, |slab| slab.owned = false);
             self.store(slab, |slab| *slab = Slab { out: slab.out, ..NO_SLAB });
@@ -240,6 +256,9 @@ impl Run<'_> {
         }
         for slab in 1..=SLABS as u8 {
             let Slab { exists, owned, bits, .. } = *self.slab(slab);
+            if self.model.sampled && exists && !owned {
+                self.s.broken = true; // the child looks at records that are not there
+            }
             if !exists || !owned {
                 *self.slab(slab) = Slab { out: self.slab(slab).out, exists, ..NO_SLAB };
                 continue;
@@ -249,13 +268,6 @@ impl Run<'_> {
             }
             let free = self.slab(slab).free;
             if mutant == Mutant::ListsKept {
-                continue;
-            }
-            if self.model.sampled {
-                if free != 0 {
-                    self.slab(slab).next = self.s.partial;
-                    self.s.partial = slab;
-                }
                 continue;
             }
             self.slab(slab).state = Place::Unlisted;
@@ -289,14 +301,12 @@ impl Model for Lists {
     type State = State;
 
     fn initial(&self) -> Vec<State> {
-        vec![State { slabs: [NO_SLAB; SLABS], current: 0, partial: 0, empty: 0, child: false }]
+        vec![State { slabs: [NO_SLAB; SLABS], current: 0, partial: 0, empty: 0, child: false, broken: false }]
     }
 
     fn steps(&self, s: &State, steps: &mut Steps<State>) {
         self.operation("take", s, steps, |run| run.take());
-        if !self.sampled {
-            self.operation("give up", s, steps, |run| run.give_up());
-        }
+        self.operation("give up", s, steps, |run| run.give_up());
         for slab in 1..=SLABS as u8 {
             for bit in (0..BLOCKS).map(|i| 1 << i).filter(|bit| s.slabs[slab as usize - 1].out & bit != 0) {
                 self.operation("put", s, steps, |run| run.put(slab, bit));
@@ -305,6 +315,9 @@ impl Model for Lists {
     }
 
     fn check(&self, s: &State, _: bool) -> Result<(), Bad> {
+        if s.broken {
+            return Err((Fault::Twice, "a slab is repaired that has no records"));
+        }
         let mut on_list = [false; SLABS];
         for (first, place) in [(s.partial, Place::Partial), (s.empty, Place::Empty)] {
             let (mut slab, mut previous) = (first, 0);
@@ -313,10 +326,10 @@ impl Model for Lists {
                 if std::mem::replace(&mut on_list[slab as usize - 1], true) {
                     return Err((Fault::Stuck, "a list goes in circles"));
                 }
-                if !self.sampled && (at.previous != previous || at.state != place) {
+                if at.previous != previous || at.state != place {
                     return Err((Fault::Stuck, "a list is broken"));
                 }
-                if !self.sampled && (at.free == BLOCKS) != (place == Place::Empty) {
+                if (at.free == BLOCKS) != (place == Place::Empty) {
                     return Err((Fault::Stuck, "a slab is on the wrong list"));
                 }
                 (previous, slab) = (slab, at.next);
@@ -374,6 +387,8 @@ fn mutants_are_refuted() {
         (NeverListed, false),
         (NeverListed, true),
         (GivesUpPartial, false),
+        (GivesUpPartial, true),
+        (RecordsFirst, true),
     ] {
         let what = if sampled { "sampled slabs" } else { "slabs of a heap" };
         explore(&Lists { mutant, sampled }, LIMIT).must_fail(&format!("{what}: {mutant:?}"));

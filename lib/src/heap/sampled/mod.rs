@@ -3,15 +3,23 @@
 //! A sampled allocation pops an ordinary block like any other, **parks** it, and gets a block of the same class from a
 //! *sampled slab* instead, where every block has a record. The class map sends the free of such a block to the slow path,
 //! so frees of ordinary blocks pay nothing. Freeing it frees the parked block in the ordinary way: stacks evolve exactly
-//! as without sampling, and exact counts need no special case. The price is one untouched block per live sample.
+//! as without sampling, and exact counts need no special case. The price is one untouched block per live sample, and its record.
 
-use super::classes::{CLASSES, class_size};
+mod slabs;
+
+#[cfg(test)]
+pub(super) use slabs::count as count_slabs;
+pub(crate) use slabs::{bytes as bytes_of_records, trim};
+pub(super) use slabs::{each_slab, is_busy_here, repair};
+
+use super::classes::class_size;
 use super::events::{Ended, Hooks, Sample};
 use super::misuse::{self, Misuse};
-use super::{Heap, position, release, slab, span, zone};
-use crate::arena::{self, Kind, Pool, Residence, Slice, address_of, class_entry, index_of, slice};
-use crate::os::{self, lock::Lock};
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use super::{Heap, position, release, span, zone};
+use crate::arena::{self, Kind, Pool, address_of, class_entry, index_of, slice};
+use crate::os;
+
+use slabs::record;
 
 const HOOKS: &Hooks = &crate::HOOKS;
 
@@ -72,29 +80,14 @@ impl Record {
     }
 }
 
-static LOCK: Lock = Lock::new();
-/// Per class: a sampled slab with free blocks, first of a list; 0 = none. `LOCK`.
-static LISTS: [AtomicU32; CLASSES] = [const { AtomicU32::new(0) }; CLASSES];
-/// The newest of all sampled slabs; the others follow through `previous`. Grows only, under `LOCK`.
-static NEWEST: AtomicU32 = AtomicU32::new(0);
-
-/// True while this thread is in here: a signal handler that allocates must not wait for itself.
-pub(super) fn is_busy_here() -> bool {
-    LOCK.held_by_me()
-}
-
 /// Exchange the block of a drawn allocation for a sampled one. Falls back to the block itself: the sample is dropped, and that is told.
 pub(super) unsafe fn exchange(heap: *mut Heap, class: usize, requested: usize, parked: *mut u8, epoch: u32) -> *mut u8 {
     // A signal handler has interrupted this thread in here; or the block is to be in an arena, and sampled slabs are in none.
-    if LOCK.held_by_me() || zone::pool_of(heap) != Pool::COMMON {
+    if slabs::is_busy_here() || zone::pool_of(heap) != Pool::COMMON {
         (HOOKS.dropped)();
         return parked;
     }
-    LOCK.lock();
-    // SAFETY: the lock is held.
-    let taken = unsafe { take(class) };
-    LOCK.unlock();
-    let Some((index, bit)) = taken else {
+    let Some((index, bit)) = slabs::take(class) else {
         (HOOKS.dropped)();
         return parked;
     };
@@ -102,7 +95,7 @@ pub(super) unsafe fn exchange(heap: *mut Heap, class: usize, requested: usize, p
     unsafe {
         let sample = (HOOKS.sampled)(heap, class_size(class), requested, epoch);
         if sample.site == 0 {
-            give_back(index, bit);
+            slabs::give_back(index, bit);
             return parked;
         }
         zone::note_sample(heap);
@@ -128,7 +121,7 @@ pub(super) unsafe fn release(index: usize, block: *mut u8) -> *mut u8 {
         forget(record, (*slice(index)).class as usize);
         // So that who looks at all records never takes this one for that of the block.
         (&raw mut (*record).parked).write_volatile(core::ptr::null_mut());
-        give_back(index, bit);
+        slabs::give_back(index, bit);
         parked
     }
 }
@@ -225,58 +218,41 @@ unsafe fn bit_of(index: usize, block: *mut u8) -> Option<usize> {
     (bit * slab.block_size as usize == offset && bit < slab.blocks as usize).then_some(bit)
 }
 
-unsafe fn record(index: usize, bit: usize) -> *mut Record {
-    // SAFETY: sampled slabs have a record per block.
-    unsafe { (*slice(index)).records.cast::<Record>().add(bit) }
-}
-
 /// Every live sample with the block that is parked for it: index, bit, parked block. Records may come and go meanwhile.
 pub(super) fn each(mut visit: impl FnMut(usize, usize, *mut u8)) {
     each_slab(|index, _| each_in(index, |bit, parked| visit(index, bit, parked)));
 }
 
-/// Every sampled slab and its class.
-pub(super) fn each_slab(mut visit: impl FnMut(usize, usize)) {
-    let mut index = NEWEST.load(Acquire) as usize;
-    while index != 0 {
-        // SAFETY: sampled slabs are never given back.
-        unsafe {
-            visit(index, (*slice(index)).class as usize);
-            index = (*slice(index)).previous as usize;
-        }
-    }
-}
-
-/// Every live sample of a slab: bit, parked block.
+/// Every live sample of a slab, if it still is one of sampled blocks: bit, parked block.
 pub(super) fn each_in(index: usize, mut visit: impl FnMut(usize, *mut u8)) {
-    // SAFETY: sampled slabs are never given back, and have records. A single word of a record is read.
-    unsafe {
-        for bit in 0..(*slice(index)).blocks as usize {
-            let parked = (&raw const (*record(index, bit)).parked).read_volatile();
+    slabs::while_there(index, |slab| {
+        for bit in 0..slab.blocks as usize {
+            // SAFETY: the slab has records. A single word of one is read.
+            let parked = unsafe { (&raw const (*record(index, bit)).parked).read_volatile() };
             if !parked.is_null() {
                 visit(bit, parked);
             }
         }
-    }
+    });
 }
 
 /// Where a block of a sampled slab was allocated; 0 = it is free by now.
 pub(super) fn site_in(index: usize, bit: usize) -> u32 {
-    // SAFETY: sampled slabs are never given back, and have records. A single word of a record is read.
-    unsafe { (&raw const (*record(index, bit)).site).read_volatile() }
+    let site = slabs::while_there(index, |slab| {
+        // SAFETY: the slab has records. A single word of one is read.
+        (bit < slab.blocks as usize).then(|| unsafe { (&raw const (*record(index, bit)).site).read_volatile() })
+    });
+    site.flatten().unwrap_or(0)
 }
 
 /// The parked block of the sampled block that an address is in; null: there is none.
 pub(super) fn parked_with(index: usize, address: *const u8) -> *mut u8 {
-    // SAFETY: sampled slabs are never given back, and have records. A single word of a record is read.
-    unsafe {
-        let offset = address as usize - address_of(index);
-        let bit = offset / (*slice(index)).block_size as usize;
-        if bit < (*slice(index)).blocks as usize {
-            return (&raw const (*record(index, bit)).parked).read_volatile();
-        }
-    }
-    core::ptr::null_mut()
+    let parked = slabs::while_there(index, |slab| {
+        let bit = (address as usize - address_of(index)) / slab.block_size as usize;
+        // SAFETY: as above.
+        (bit < slab.blocks as usize).then(|| unsafe { (&raw const (*record(index, bit)).parked).read_volatile() })
+    });
+    parked.flatten().unwrap_or(core::ptr::null_mut())
 }
 
 /// Forget the sample of a block that ceases to exist with its parked block.
@@ -287,91 +263,7 @@ pub(super) unsafe fn drop_sample(index: usize, bit: usize) {
         if (*record).site != 0 {
             forget(record, (*slice(index)).class as usize);
             (&raw mut (*record).parked).write_volatile(core::ptr::null_mut());
-            give_back(index, bit);
+            slabs::give_back(index, bit);
         }
     }
-}
-
-/// Bytes of all records.
-pub(crate) fn bytes_of_records() -> usize {
-    let mut bytes = 0;
-    // SAFETY: sampled slabs have records, and their geometry does not change.
-    each_slab(|index, _| bytes += unsafe { (*slice(index)).blocks as usize } * size_of::<Record>());
-    bytes
-}
-
-unsafe fn take(class: usize) -> Option<(usize, usize)> {
-    let list = &LISTS[class];
-    let mut index = list.load(Relaxed) as usize;
-    if index == 0 {
-        index = slab::create(core::ptr::null_mut(), class, Kind::Transit)?;
-        // SAFETY: in transit: ours alone.
-        unsafe {
-            let blocks = (*slice(index)).blocks as usize;
-            let records = os::map(blocks * size_of::<Record>());
-            if records.is_null() {
-                arena::free(index, Residence::UNKNOWN);
-                return None;
-            }
-            (*slice(index)).records = records;
-            (*slice(index)).next = 0;
-            (*slice(index)).previous = NEWEST.load(Relaxed);
-            let slices = (*slice(index)).length();
-            (*slice(index)).set_run(Kind::Sampled, slices);
-        }
-        NEWEST.store(index as u32, Release);
-        list.store(index as u32, Relaxed);
-    }
-    // SAFETY: listed slabs have a free block, and the lock is held.
-    let slab = unsafe { &mut *slice(index) };
-    let (word, bits) = free_bits(slab)?;
-    slab.bitmap[word].store(bits & (bits - 1), Relaxed);
-    slab.free -= 1;
-    if slab.free == 0 {
-        list.store(slab.next, Relaxed);
-    }
-    Some((index, word * 64 + bits.trailing_zeros() as usize))
-}
-
-/// The first bitmap word with a free block.
-fn free_bits(slab: &Slice) -> Option<(usize, u64)> {
-    let words = slab.bitmap[..slab.words as usize].iter().map(|word| word.load(Relaxed));
-    words.enumerate().find(|&(_, bits)| bits != 0)
-}
-
-unsafe fn give_back(index: usize, bit: usize) {
-    LOCK.lock();
-    // SAFETY: the lock is held.
-    let slab = unsafe { &mut *slice(index) };
-    let word = &slab.bitmap[bit / 64];
-    word.store(word.load(Relaxed) | 1 << (bit % 64), Relaxed);
-    slab.free += 1;
-    if slab.free == 1 {
-        let list = &LISTS[slab.class as usize];
-        slab.next = list.swap(index as u32, Relaxed);
-    }
-    LOCK.unlock();
-}
-
-/// In a forked child: rebuild counts and lists if a vanished thread was changing them.
-pub(super) fn repair() {
-    if !LOCK.held_by_vanished() {
-        return;
-    }
-    LISTS.iter().for_each(|list| list.store(0, Relaxed));
-    NEWEST.store(0, Relaxed);
-    arena::walk(|index, kind| {
-        if kind != Kind::Sampled {
-            return;
-        }
-        // SAFETY: one thread.
-        let slab = unsafe { &mut *slice(index) };
-        slab.previous = NEWEST.swap(index as u32, Relaxed);
-        let words = slab.words as usize;
-        slab.free = slab.bitmap[..words].iter().map(|w| w.load(Relaxed).count_ones() as u16).sum();
-        if slab.free != 0 {
-            slab.next = LISTS[slab.class as usize].swap(index as u32, Relaxed);
-        }
-    });
-    LOCK.reset();
 }
