@@ -125,6 +125,8 @@ pub(super) unsafe fn event(heap: *mut Heap, class: usize, size: usize, epoch: u3
     let Waits { mut sample, mut guard } = state.waits(magazine);
     if state.epoch != epoch {
         state.epoch = epoch;
+        // SAFETY: as above.
+        unsafe { (*heap).drawn.add(class) };
         sample = draw_sample();
     }
     if core::mem::take(&mut state.guard_changed) {

@@ -96,6 +96,8 @@ pub(crate) struct Heap {
     /// Number of the heap, for seeding.
     sequence: u64,
     random: interval::Random,
+    /// Classes that have looked at an epoch: no other one has allocated while there was sampling. Owner only, under `lock`.
+    drawn: position::Classes,
     /// Which allocations are guarded. Under `lock`.
     guards: guarded::Guards,
     /// Refills before the program's deferred free is due. Owner only.
@@ -147,6 +149,7 @@ pub(crate) static EMPTY: Heap = Heap {
     next: AtomicPtr::new(core::ptr::null_mut()),
     sequence: 0,
     random: interval::Random::UNSEEDED,
+    drawn: position::Classes::NONE,
     guards: guarded::Guards::NONE,
     shuffle: 0,
     classes: [const { ClassState::UNUSED }; CLASSES],

@@ -1,11 +1,33 @@
 //! How many allocations a thread has made, at no cost to them: read off the positions of its stacks (see [`magazine`](super::magazine)).
 //!
-//! Two equal positions mean that the same thread has allocated nothing in between: other threads have others.
+//! Two equal positions mean that the same thread has allocated nothing in between, if there was sampling all the time: a class that
+//! allocates for the first time since a start is looked at from there on. Other threads have other positions.
 
 use super::classes::CLASSES;
 use super::magazine::ClassState;
 use super::{Heap, interval, thread, zone};
 use core::sync::atomic::Ordering::*;
+
+/// A set of classes.
+pub(super) struct Classes([u64; CLASSES.div_ceil(64)]);
+
+impl Classes {
+    pub(super) const NONE: Classes = Classes([0; CLASSES.div_ceil(64)]);
+
+    pub(super) fn add(&mut self, class: usize) {
+        self.0[class / 64] |= 1 << (class % 64);
+    }
+
+    fn each(&self, mut visit: impl FnMut(usize)) {
+        for (word, &bits) in self.0.iter().enumerate() {
+            let mut bits = bits;
+            while bits != 0 {
+                visit(word * 64 + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+            }
+        }
+    }
+}
 
 /// A position that no thread ever has.
 pub(super) const NOWHERE: u64 = u64::MAX;
@@ -42,9 +64,7 @@ fn of_all(own: *mut Heap) -> u32 {
     unsafe {
         let mut sum = interval::mix((*own).sequence) as usize;
         for heap in core::iter::once(own).chain(zone::guests_of(own)) {
-            for class in 1..CLASSES {
-                sum = sum.wrapping_add(allocated(heap, class));
-            }
+            (*heap).drawn.each(|class| sum = sum.wrapping_add(allocated(heap, class)));
             sum = sum.wrapping_add((*heap).spans.allocated.load(Relaxed));
         }
         sum as u32
@@ -68,6 +88,7 @@ mod tests {
     #[test]
     fn each_allocation_moves_it_and_no_free_does() {
         let _alone = alone();
+        assert!(crate::observe::sampler::restart(&crate::heap::tests::options(1 << 30, 1)));
         for size in [16, 300, 20_000, 3 << 20] {
             let kept: std::vec::Vec<_> = (0..500)
                 .map(|_| {
@@ -85,5 +106,6 @@ mod tests {
             assert!(!std::thread::spawn(move || is_here(before, 1)).join().unwrap());
         }
         assert!(!is_here(NOWHERE, 0));
+        crate::observe::sampler::stop();
     }
 }

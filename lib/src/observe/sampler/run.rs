@@ -26,11 +26,13 @@ const WAITS: u32 = 200;
 pub(crate) struct Run {
     /// Bytes in all.
     size: usize,
-    /// Bytes in use.
+    /// Bytes in use, with the tables and what is before them: `first`.
     used: AtomicUsize,
+    first: usize,
     /// The epoch of the heap that samples belong to.
     epoch: AtomicU32,
     unique_stacks: AtomicU32,
+    unique_sites: AtomicU32,
     rate: u64,
     /// When it began, by the kernel's monotonic clock.
     started: u64,
@@ -104,9 +106,10 @@ impl Hold {
         self.run.unique_stacks.load(Relaxed)
     }
 
-    /// Bytes of memory for stacks and sites that are in use.
+    /// Bytes of memory that stacks and sites use, with their slots in the tables (which may be on pages with free ones).
     pub(crate) fn memory(&self) -> usize {
-        self.run.used.load(Relaxed).min(self.run.size)
+        let entries = self.unique_stacks() + self.run.unique_sites.load(Relaxed);
+        self.run.used.load(Relaxed).min(self.run.size) - self.run.first + entries as usize * size_of::<u64>()
     }
 
     /// Estimated bytes that are live.
@@ -149,14 +152,17 @@ impl Run {
         }
         let first = size_of::<Run>().next_multiple_of(64);
         let (second, rest) = (first + Table::bytes(levels), first + 2 * Table::bytes(levels));
+        debug_assert!(rest.is_multiple_of(UNIT));
         // SAFETY: fresh memory of this size, of which the tables have a part each; it is unmapped when nobody uses the run.
         unsafe {
             let (stacks, sites) = (Table::at(at.add(first), levels), Table::at(at.add(second), levels));
             at.cast::<Run>().write(Run {
                 size,
-                used: AtomicUsize::new(rest.next_multiple_of(UNIT)),
+                used: AtomicUsize::new(rest),
+                first: rest,
                 epoch: AtomicU32::new(0),
                 unique_stacks: AtomicU32::new(0),
+                unique_sites: AtomicU32::new(0),
                 rate,
                 started: os::now(),
                 dropped: AtomicU64::new(0),
@@ -191,6 +197,10 @@ impl Run {
 
     pub(super) fn count_stack(&self) {
         self.unique_stacks.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_site(&self) {
+        self.unique_sites.fetch_add(1, Relaxed);
     }
 
     /// Room for so many bytes, and its number, never 0. `None`: there is none.

@@ -178,7 +178,11 @@ pub(super) fn intern(run: &'static Run, key: Key) -> Option<u32> {
         unsafe { at.cast::<Site>().write(site) };
         Some(number)
     };
-    Some(run.sites.intern(hash, |number| run.site(number).key == key, make)?.number)
+    let found = run.sites.intern(hash, |number| run.site(number).key == key, make)?;
+    if found.is_new {
+        run.count_site();
+    }
+    Some(found.number)
 }
 
 /// All sites of a run, in no particular order; none if that is not the present run. The run is held as long as the iterator is there;
