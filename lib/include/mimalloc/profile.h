@@ -114,6 +114,31 @@ bool mi_prof_snapshot_visit(const mi_prof_snapshot_t* snapshot, mi_prof_visit_fu
 /* NULL is allowed. */
 void mi_prof_snapshot_free(mi_prof_snapshot_t* snapshot) MI_NOEXCEPT;
 
+/* Dumps: what was found so far, for other programs to read (docs/formats.md). Other threads go on meanwhile. Without a run, or after a
+ * stop, they tell of nothing. What these functions allocate is not in the heap.
+ *
+ * False, and the cause in errno: the file cannot be written (then there is none, or the one that was there before); there is no
+ * memory; the argument is NULL (EINVAL); or this is called by what a dump calls (EDEADLK). The file has another name until it is
+ * complete, and only its owner may read it. Its folder is made if only the last part of that is missing. */
+bool mi_prof_dump(const char* path) MI_NOEXCEPT;       /* text: gperftools' heap profile, heap_v2 */
+bool mi_prof_dump_proto(const char* path) MI_NOEXCEPT; /* pprof's profile.proto, not packed */
+/* The same into a function, piece by piece, which may allocate and must return normally. */
+typedef void (mi_prof_write_fun)(void* arg, const char* buf, size_t len);
+bool mi_prof_dump_writer(mi_prof_write_fun* writer, void* arg) MI_NOEXCEPT;
+bool mi_prof_dump_proto_writer(mi_prof_write_fun* writer, void* arg) MI_NOEXCEPT;
+
+/* A file that has code in the process. */
+typedef struct mi_prof_module_info_s {
+  const char* path; /* valid until the function returns */
+  uintptr_t base;   /* lowest address of its mappings that are next to each other, one of them executable */
+  size_t size;      /* of those together, in bytes */
+} mi_prof_module_info_t;
+
+/* False ends the visit. It may allocate, and call everything. */
+typedef bool (mi_prof_module_visit_fun)(const mi_prof_module_info_t* module, void* arg);
+/* Every module that is loaded, in the order of addresses. False: the function has ended it, or is NULL, or there is no memory. */
+bool mi_prof_modules_visit(mi_prof_module_visit_fun* visitor, void* arg) MI_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,6 @@
 //! Begin, fork and end of the process.
 
+use super::dump::Format;
 use super::settings::{self, Follow, Named};
 use super::{control, dump, exact, files, inherited, marks, modules, observer, sampler, timeline, triggers, unwind};
 use crate::{arena, os};
@@ -149,6 +150,13 @@ pub(crate) fn dump_at_exit(name: &[u8], overrides: bool) -> bool {
         PROCESS.store(os::process_id(), Release);
     }
     is_set
+}
+
+/// The program wants dumps in this form. The environment counts more, unless this `overrides` it.
+pub(crate) fn dump_format(format: Format, overrides: bool) {
+    if overrides || !settings::is_format_set() {
+        settings::set_format(format);
+    }
 }
 
 /// Have the code of this library left out of stacks, if it can be told apart.

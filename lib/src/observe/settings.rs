@@ -115,11 +115,11 @@ pub(super) fn forked() {
     }
 }
 
-/// What the environment says about the form of dumps: 0 nothing, else the form's number plus one.
+/// What the environment or the program says about the form of dumps: 0 nothing, else the form's number plus one.
 static FORMAT: AtomicU8 = AtomicU8::new(0);
 const FORMATS: [Format; 3] = [Format::Text, Format::Proto, Format::ProtoGz];
 
-/// The form of a file: as the environment says, else as its name does. The names in a recording are ours, and always tell. After [`read`].
+/// The form of a file: as was said, else as its name tells. The names in a recording are ours, and always tell.
 pub(crate) fn format(file: Named) -> Format {
     let asked = (FORMAT.load(Relaxed) as usize).checked_sub(1).map(|number| FORMATS[number]);
     let of_name = with_pattern(file, format_of).unwrap_or(Format::Text);
@@ -138,10 +138,21 @@ pub(super) fn format_of(name: &[u8]) -> Format {
     }
 }
 
-fn read_format() {
-    let asked = value(b"MIMALLOC_PROF_DUMP_FORMAT", "text, proto or proto-gz", Format::named);
-    let number = asked.and_then(|asked| FORMATS.iter().position(|&format| format == asked));
+/// Whether anybody has said what form dumps have.
+pub(crate) fn is_format_set() -> bool {
+    FORMAT.load(Relaxed) != 0
+}
+
+/// From now on dumps have this form.
+pub(crate) fn set_format(format: Format) {
+    let number = FORMATS.iter().position(|&known| known == format);
     FORMAT.store(number.map_or(0, |number| number as u8 + 1), Relaxed);
+}
+
+fn read_format() {
+    if let Some(format) = value(b"MIMALLOC_PROF_DUMP_FORMAT", "text, proto or proto-gz", Format::named) {
+        set_format(format);
+    }
 }
 
 /// Read the environment, once in a process. `None`: this process is not to be looked at.

@@ -1,6 +1,7 @@
 //! A start with everything that can be said about it at once.
 
 use super::{prof_start, start};
+use crate::observe::dump::Format;
 use crate::observe::life;
 use crate::observe::sampler::{self, Options};
 use crate::options::{self, Name, Opt};
@@ -84,6 +85,9 @@ pub unsafe fn prof_start_ex(config: *const ProfConfig) -> bool {
         // SAFETY: the caller's promise.
         let pattern = unsafe { CStr::from_ptr(config.dump_at_exit) }.to_bytes();
         life::dump_at_exit(pattern, overrides);
+    }
+    if config.dump_format == 1 {
+        life::dump_format(Format::Proto, overrides);
     }
     true
 }
