@@ -2,10 +2,11 @@
 
 #![no_main]
 
+mod check;
+
+use check::check;
 use libfuzzer_sys::fuzz_target;
-use mpp_profile::analysis::{Folded, Quality, RuntimeFrames, Table, View};
-use mpp_profile::formats::heap_text;
-use mpp_profile::{Metric, Profile, Unit, WriteError, read};
+use mpp_profile::read;
 
 fuzz_target!(|data: &[u8]| match read(data, "input") {
     Ok(profile) => check(&profile),
@@ -14,28 +15,3 @@ fuzz_target!(|data: &[u8]| match read(data, "input") {
         assert!(message.starts_with("input") && !message.chars().any(char::is_control), "{message:?}");
     }
 });
-
-fn check(profile: &Profile) {
-    for metric in [Metric::Live, Metric::Allocated, Metric::Freed, Metric::Peak] {
-        for runtime in [RuntimeFrames::Collapse, RuntimeFrames::Hide] {
-            let view = View { metric, runtime, ..View::default() };
-            let total = Table::build(profile, &view).total.bytes;
-            let lines = Folded::build(profile, &view).stacks().map(|(_, weight)| weight).sum::<u64>();
-            assert_eq!(lines, total);
-        }
-        let quality = Quality::of(profile, metric);
-        assert_eq!(quality.complete + quality.truncated + quality.unknown, quality.total);
-        assert!(profile.estimate(metric).standard_error(Unit::Bytes).is_finite());
-    }
-    let mut text = Vec::new();
-    match heap_text::write(profile, &mut text) {
-        // Some oddities that are a warning in the dumps of others cannot be written.
-        Err(WriteError::Inexpressible { .. }) => return,
-        written => written.expect("memory takes everything"),
-    }
-    let back = read(&text[..], "written").expect("what was written can be read");
-    for metric in [Metric::Live, Metric::Allocated] {
-        assert_eq!(back.recorded(metric), profile.recorded(metric));
-    }
-    assert_eq!((back.sample_rate, back.samples.len()), (profile.sample_rate, profile.samples.len()));
-}

@@ -141,6 +141,25 @@ fn go_profiles_are_read_as_go_means_them() {
     assert_eq!(text.sample_rate, packed.sample_rate);
 }
 
+/// The totals are those that `go tool pprof -raw` adds up to.
+#[test]
+fn our_own_packed_dump_is_read_back_to_what_was_sampled() {
+    let profile = read(&data("own-heap.pb.gz")[..], "own").unwrap();
+    assert_eq!((profile.format, profile.amounts), (Format::Pprof, Amounts::Recorded));
+    assert_eq!((profile.sample_rate, profile.warnings.len(), profile.stacks_marked()), (262_144, 0, true));
+    let total = |metric| Table::build(&profile, &View { metric, ..View::default() }).total;
+    let totals =
+        [Metric::Live, Metric::Allocated, Metric::Peak].map(|metric| (total(metric).blocks, total(metric).bytes));
+    assert_eq!(totals, [(8109, 23227850), (96482, 57200346), (21565, 47498586)]);
+    assert!(profile.samples.iter().all(|sample| sample.live.bytes == sample.live.objects * sample.block_size));
+    assert!(
+        profile
+            .locations
+            .iter()
+            .all(|location| profile.module_of(location).is_some_and(|module| module.build_id.is_some()))
+    );
+}
+
 #[test]
 fn what_is_no_heap_profile_is_named() {
     for (file, part) in [("dhat-ad-hoc.json", "DHAT"), ("gperftools-perl.cpu.prof", "CPU profile")] {

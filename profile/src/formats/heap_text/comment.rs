@@ -38,7 +38,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<Comment>, String> {
     if let Some(rest) = text.strip_prefix(b"build_id_at ") {
         return build_id_at(rest).map(Some);
     }
-    Ok(value(text))
+    Ok(value(text).map(|(key, value)| Comment::Value(key, value)))
 }
 
 fn truncation(text: &str) -> Truncation {
@@ -74,13 +74,14 @@ fn build_id(rest: &[u8]) -> Result<Comment, String> {
     Ok(Comment::BuildId(id, without_deleted(&path).0.to_owned()))
 }
 
-fn value(text: &[u8]) -> Option<Comment> {
+/// `KEY = VALUE`, also where no `#` precedes it.
+pub(in crate::formats) fn value(text: &[u8]) -> Option<(String, String)> {
     let text = std::str::from_utf8(text).ok()?;
     let (key, value) = text.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());
     let is_key = (1..=MAX_KEY).contains(&key.len())
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'));
-    (is_key && value.len() <= MAX_VALUE).then(|| Comment::Value(key.to_owned(), value.to_owned()))
+    (is_key && value.len() <= MAX_VALUE).then(|| (key.to_owned(), value.to_owned()))
 }
 
 #[cfg(test)]

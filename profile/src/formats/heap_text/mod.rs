@@ -27,7 +27,7 @@
 //! jemalloc's totals in the first lines are not looked at: with `prof_unbias` they are not the sum of the stacks.
 
 mod builder;
-mod comment;
+pub(super) mod comment;
 mod go_symbols;
 mod header;
 mod jemalloc;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::Limits;
+use super::super::heap_text::comment;
 use super::columns::Columns;
 use super::raw::{Raw, RawLocation, RawSample};
 use super::{Stop, Wrong};
@@ -77,10 +78,10 @@ struct Builder {
 impl Builder {
     fn comments(&mut self, raw: &Raw, limits: &Limits) -> Result<(), Wrong> {
         for &comment in &raw.comments {
-            let Some((key, value)) = raw.string(comment, raw.end)?.split_once(" = ") else { continue };
-            self.is_own |= (key, value) == ("stacks_marked", "1");
+            let Some((key, value)) = comment::value(raw.string(comment, raw.end)?.as_bytes()) else { continue };
+            self.is_own |= key == "stacks_marked" && value == "1";
             if self.profile.comments.len() < limits.comments {
-                self.profile.comments.push((key.to_owned(), value.to_owned()));
+                self.profile.comments.push((key, value));
             }
         }
         Ok(())
