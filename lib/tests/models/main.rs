@@ -3,8 +3,9 @@
 //!
 //! A model is a transcription, kept beside the code by hand: whoever changes the order of loads and stores in
 //! `heap/magazine.rs`, `watch.rs`, `steal.rs`, `shelf.rs`, `repair.rs`, `companion.rs`, `arena/spans.rs`, `regions.rs`,
-//! `reclaim/scavenger.rs`, `observe/events/callbacks.rs`, `observe/sampler/table.rs` or `os/users.rs` changes it here as well. That the
-//! models can tell right from wrong is shown by *mutants*: small mistakes, each of which must be refuted.
+//! `reclaim/scavenger.rs`, `observe/events/callbacks.rs`, `observe/modules/history.rs`, `observe/sampler/table.rs` or `os/users.rs`
+//! changes it here as well. That the models can tell right from wrong is shown by *mutants*: small mistakes, each of which must be
+//! refuted.
 
 mod callbacks;
 mod claim;
@@ -14,6 +15,7 @@ mod homes;
 mod shelf;
 mod sites;
 mod steal;
+mod unloadings;
 mod users;
 mod watch;
 mod weak;

@@ -207,8 +207,13 @@ impl View<'_> {
             let head = map.mappings().filter(|m| m.offset == 0 && m.range.start <= known.start).last();
             let same_id = |head: Mapping<'_>| build_id::build_id(&memory, head.range.start) == known.build_id;
             if is_last && !COUNTED[number].load(Relaxed) && known.is_in(map) && head.is_some_and(same_id) {
-                self.0.known[index].gone = 0;
-                UNLOADED[number].store(0, Relaxed);
+                // A stack may be counting it in this moment: one of the two sees the other.
+                UNLOADED[number].store(0, SeqCst);
+                if COUNTED[number].load(SeqCst) {
+                    UNLOADED[number].store(index + 1, SeqCst);
+                } else {
+                    self.0.known[index].gone = 0;
+                }
             }
         }
         // Numbers at the end that mean nothing can be given again.
@@ -279,8 +284,12 @@ fn find_generation(frames: &[usize]) -> u32 {
             number = last_unloading(frames);
         }
     }
-    if number > 0 {
-        COUNTED[number as usize - 1].store(true, Relaxed);
+    while number > 0 {
+        COUNTED[number as usize - 1].store(true, SeqCst);
+        if UNLOADED[number as usize - 1].load(SeqCst) != 0 {
+            break;
+        }
+        number = last_unloading(frames); // it was taken back in this moment
     }
     number
 }
