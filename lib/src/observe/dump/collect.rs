@@ -57,7 +57,8 @@ impl Line {
 
     /// The estimates for this line, given how many blocks a sampled one stands for.
     pub(super) fn estimates(&self, rate: u64) -> [f64; COLUMNS] {
-        let scale = scale(self.block_size(), rate);
+        // At a rate of 1 readers take it that every block was sampled: it nearly is.
+        let scale = if rate <= 1 { 1.0 } else { scale(self.block_size(), rate) };
         let mut estimates = [0.0; COLUMNS];
         let sampled = [self.allocated, self.live, self.peak, self.temporary];
         for (pair, sampled) in estimates.chunks_exact_mut(2).zip(sampled) {
