@@ -108,20 +108,18 @@ impl Dumps {
 
 #[test]
 fn both_forms_tell_the_same() {
-    for rate in [1, 4096, 524_288] {
+    for rate in [1, 65_536] {
         let dumps = dumps(rate);
-        for metric in ["live", "alloc", "freed"] {
-            for unit in ["bytes", "blocks"] {
-                let [text, packed] = [&dumps.text, &dumps.packed].map(|profile| {
-                    let mut top = dumps.top(profile, &["--metric", metric, "--unit", unit]);
-                    for key in ["source", "format"] {
-                        assert!(!top[key].take().is_null());
-                    }
-                    top
-                });
-                assert!(text["total_bytes"].as_u64() > Some(0), "{text:#}");
-                assert_eq!(text, packed, "one in {rate} bytes");
-            }
+        for (metric, unit) in [("live", "blocks"), ("alloc", "bytes"), ("freed", "bytes")] {
+            let [text, packed] = [&dumps.text, &dumps.packed].map(|profile| {
+                let mut top = dumps.top(profile, &["--metric", metric, "--unit", unit]);
+                for key in ["source", "format"] {
+                    assert!(!top[key].take().is_null());
+                }
+                top
+            });
+            assert!(text["total_bytes"].as_u64() > Some(0), "{text:#}");
+            assert_eq!(text, packed, "one in {rate} bytes");
         }
         let [text, packed] = [&dumps.text, &dumps.packed].map(|profile| {
             let flags = ["flame", "-q", "--format", "folded", "-o", "-"];
@@ -208,5 +206,5 @@ fn go_tool_pprof_reads_both() {
     let top =
         Command::new("go").args(["tool", "pprof", "-top", "-lines"]).args([&dumps.program, &dumps.packed]).output();
     let top = String::from_utf8_lossy(&top.expect("go is needed").stdout).into_owned();
-    assert!(top.contains("program.c:17"), "{top}");
+    assert!(top.contains("program.c:11"), "{top}");
 }
