@@ -234,7 +234,7 @@ impl ClassState {
         self.allocated = first as i64;
         self.freed = free_base as i64;
         self.empty_both(m);
-        self.open(m, watch::word_of_new());
+        self.open(m, 0);
     }
 
     /// Forget what is cached; counts stay.

@@ -42,11 +42,6 @@ pub(super) fn word() -> u32 {
     WORDS.epoch.load(Relaxed)
 }
 
-/// What the stacks of a new heap are opened for: no epoch yet.
-pub(super) fn word_of_new() -> u32 {
-    word() & WATCHED
-}
-
 /// The epoch in a word.
 #[inline(always)]
 pub(super) fn epoch_of(word: u32) -> u32 {

@@ -275,6 +275,44 @@ fn blocks_of_a_deleted_zone_live_on() {
 }
 
 #[test]
+fn blocks_at_hand_are_told_too() {
+    let _alone = alone();
+    const SIZE: usize = 700_000;
+    let again = || {
+        for _ in 0..10 {
+            // SAFETY: the block is freed once.
+            unsafe { release(allocate(SIZE)) };
+        }
+    };
+    again();
+    let heard = listen(again);
+    assert_eq!((heard.allocated, heard.freed, heard.unknown), (10, 10, 0));
+}
+
+#[test]
+fn heaps_that_are_made_meanwhile() {
+    let _alone = alone();
+    const THREADS: usize = 50;
+    let all_there = std::sync::Barrier::new(THREADS);
+    let heard = listen(|| {
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    // SAFETY: the block is freed once, by a thread that may have a new heap.
+                    unsafe {
+                        let block = allocate(40);
+                        all_there.wait();
+                        release(block);
+                        release(allocate(40));
+                    }
+                });
+            }
+        });
+    });
+    assert_eq!((heard.allocated, heard.freed, heard.unknown), (2 * THREADS, 2 * THREADS, 0));
+}
+
+#[test]
 fn begun_and_ended_while_others_allocate() {
     let _alone = alone();
     *HEARD.lock().unwrap() = Some(Heard::default());
