@@ -4,7 +4,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use support::{compile, library, succeed};
+use support::{compile, library, preloaded, succeed};
 
 const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
 
@@ -95,5 +95,20 @@ fn a_forked_child_has_a_file_of_its_own() {
     assert_eq!(sum(&child, "tb") - sum(&parent, "tb"), 10 * 7777);
     assert_eq!(sum(&parent, "ebk") - sum(&child, "ebk"), 40);
     assert_ne!(field(&child, "pid"), field(&parent, "pid"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Children that were forked in the middle of other threads' events go on, however they were forked, and each can write what it has.
+#[test]
+fn forks_in_the_middle_of_events() {
+    let folder = folder("storm");
+    let program = compile("fork_storm.c", &[]);
+    for mode in ["main", "handler", "clone"] {
+        let mut command = preloaded(&program);
+        command.args(["60", mode]).env("MIMALLOC_DHAT", "1").env("MIMALLOC_DHAT_DUMP_AT_EXIT", folder.join("%p.json"));
+        assert_eq!(succeed(&mut command), "60 forks, 0 failed, 0 hung\n", "{mode}");
+    }
+    let texts = files(&folder).into_iter().map(|path| std::fs::read_to_string(path).unwrap());
+    assert!(texts.inspect(|text| assert!(text.ends_with("]\n}\n"))).count() >= 3);
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -361,5 +361,5 @@ pub(crate) fn repair() {
     if CONTROL.held_by_vanished() {
         CONTROL.reset();
     }
-    RUNS.iter().for_each(|run| recorder::repair(run.points()));
+    recorder::repair();
 }

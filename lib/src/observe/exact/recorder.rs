@@ -21,8 +21,8 @@ pub(super) struct Recorder {
     /// The thread that is at it: a signal handler that has interrupted it must keep out. Another thread's id is that of one that vanished
     /// in a fork.
     active: AtomicU64,
-    /// The point whose lock it has, or waits for.
-    locking: AtomicU32,
+    /// The point whose lock it has, or waits for; null = none.
+    locking: AtomicPtr<Point>,
     next: AtomicPtr<Recorder>,
     bounds: StackBounds,
     /// The recording whose points the trails lead to.
@@ -115,10 +115,10 @@ impl Turn {
         let Some(point) = points.point_if_any(number) else { return };
         // SAFETY: as above.
         let locking = unsafe { &(*self.recorder).locking };
-        locking.store(number, Relaxed);
+        locking.store((&raw const *point).cast_mut(), Relaxed);
         compiler_fence(SeqCst);
         count(point);
-        locking.store(0, Release);
+        locking.store(core::ptr::null_mut(), Release);
     }
 
     #[cold]
@@ -214,7 +214,7 @@ pub(super) fn bytes() -> usize {
 }
 
 /// In a forked child: give back what vanished threads held.
-pub(super) fn repair(points: Option<&Points>) {
+pub(super) fn repair() {
     if SPARE_LOCK.held_by_vanished() {
         SPARE_LOCK.reset();
     }
@@ -223,14 +223,12 @@ pub(super) fn repair(points: Option<&Points>) {
     while !at.is_null() {
         // SAFETY: recorders are never unmapped; there is one thread.
         let recorder = unsafe { &*at };
-        let number = recorder.locking.load(Relaxed);
-        if number != 0
-            && let Some(point) = points.and_then(|points| points.point_if_any(number))
-        {
+        // SAFETY: points are never unmapped.
+        if let Some(point) = unsafe { recorder.locking.load(Relaxed).as_ref() } {
             point.repair();
         }
         if recorder.active.load(Relaxed) != os::thread_id() {
-            recorder.locking.store(0, Relaxed);
+            recorder.locking.store(core::ptr::null_mut(), Relaxed);
         }
         at = recorder.next.load(Relaxed);
     }
