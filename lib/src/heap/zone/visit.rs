@@ -139,12 +139,9 @@ unsafe fn snapshot(wanted: Option<*mut Zone>, index: usize) -> Option<Snapshot> 
                 continue;
             }
             let locked = home::lock_for_a_while(home);
-            let as_it_was = heaps(zone).0 == first && locked.is_some();
-            let snapshot = if as_it_was && (*slice(index)).owner.load(Relaxed).cast() == home {
-                Some(look_at(zone, index, first, &parked))
-            } else {
-                None
-            };
+            let as_it_was =
+                locked.is_some() && heaps(zone).0 == first && (*slice(index)).owner.load(Relaxed).cast() == home;
+            let snapshot = as_it_was.then(|| look_at(zone, index, first, &parked));
             drop(locked);
             from(first, zone).for_each(|heap| (*heap).lock.unlock());
             drop(at_rest);
@@ -157,9 +154,8 @@ unsafe fn snapshot(wanted: Option<*mut Zone>, index: usize) -> Option<Snapshot> 
 
 /// Lock the stacks of all heaps, or of none: then it is to be tried again.
 ///
-/// Only who looks holds more than one of these locks; all do so in this order. But a signal handler may have interrupted a thread that holds one of
-/// another's, and wait for its own, which this thread has already; it
-/// may hold the slabs' lock, too.
+/// Only who looks holds more than one of these locks; all do so in this order. But a signal handler may have interrupted a thread that
+/// holds another's, or the slabs' lock, and wait for its own, which this thread has already.
 unsafe fn lock_all(first: *mut Heap, zone: *mut Zone) -> bool {
     // SAFETY: H3.
     let held_up = from(first, zone).position(|heap| unsafe { !(*heap).lock.lock_for_a_while() });
