@@ -70,11 +70,13 @@ pub(super) fn lease(current: *mut Heap) -> Option<Lease> {
     Some(Lease { heap: current, borrowed: false })
 }
 
-/// Take a particular heap if nobody owns it.
+/// Take a particular heap if nobody owns it, and this is no signal handler that has interrupted its thread while it looked at it.
 pub(super) fn claim_orphan(heap: *mut Heap) -> bool {
     // SAFETY: H3.
     let live = unsafe { &(*heap).live };
-    live.load(Relaxed) == 0 && live.compare_exchange(0, os::thread_id(), AcqRel, Relaxed).is_ok()
+    // SAFETY: as above.
+    let mine = unsafe { (*heap).lock.held_by_me() };
+    live.load(Relaxed) == 0 && !mine && live.compare_exchange(0, os::thread_id(), AcqRel, Relaxed).is_ok()
 }
 
 /// Leave a heap that was taken.
