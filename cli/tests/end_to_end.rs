@@ -5,7 +5,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use common::{Place, Ran, json};
+use common::{Place, json};
 use serde_json::Value;
 
 /// Keeps 1000 blocks of 64 KiB (65,536,000 bytes) from one line, and makes some noise that it frees.
@@ -130,19 +130,55 @@ fn every_block_can_be_recorded() {
 }
 
 #[test]
-fn a_program_that_ends_by_underscore_exit_leaves_nothing() {
+fn a_program_that_ends_by_underscore_exit_is_captured() {
     let place = Place::new();
-    let source = "#include <stdlib.h>\n#include <unistd.h>\nint main(int n, char **v) { (void)v; _exit(n - 1); }";
-    place.compile("hasty", source, &[]);
-    let captured = |ran: Ran| ran.stderr.contains("nothing captured");
-    let succeeded = place.run(["run", "--", "./hasty"]);
-    // A library that writes its profile there too is even better.
-    if captured(place.run(["run", "--", "./hasty", "x"]).exits(1)) {
-        succeeded.exits(14).says("_exit");
-        assert_eq!(place.recordings(), [""; 0]);
-    } else {
-        succeeded.exits(0);
+    let source = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nchar *volatile keep;\n\
+                  int main(int n, char **v) { (void)v; keep = malloc(9 << 20); memset(keep, 1, 9 << 20); _exit(n - 1); }";
+    place.compile("hasty", source, &["-g"]);
+    place.run(["run", "--", "./hasty"]).exits(0).says("live at exit:");
+    place.run(["run", "--", "./hasty", "x"]).exits(1).says("live at exit:");
+    assert_eq!(place.recordings().len(), 2);
+    // A shell ends like that, too.
+    place.run(["run", "--sample", "100", "-o", "sh", "--", "dash", "-c", "exit 0"]).exits(0).says("live at exit:");
+}
+
+/// What is killed leaves its last snapshot, and how old that is.
+#[test]
+fn a_killed_program_leaves_a_snapshot() {
+    let place = Place::new();
+    let source = "#include <stdlib.h>\n#include <string.h>\n#include <signal.h>\n#include <unistd.h>\nchar *volatile keep[600];\n\
+                  int main(void) { for (int i = 0; i < 300; i++) { keep[i] = memset(malloc(1 << 20), 1, 1 << 20); usleep(8000); } \
+                  kill(getpid(), SIGKILL); return 0; }";
+    place.compile("victim", source, &["-g", "-O0"]);
+    let ran = place.run(["run", "-o", "rec", "--sample", "64KiB", "--interval", "300ms", "--", "./victim"]).exits(137);
+    let ran = ran.says("live at the last snapshot:").says("SIGKILL ended it: the profile is the last snapshot, ");
+    assert!(!ran.stderr.contains("nothing captured"), "{ran:?}");
+    let top = json(&place.run(["top", "rec", "-q", "--format", "json", "--focus", "^main$"]).exits(0).stdout);
+    assert!(top["rows"][0]["flat_bytes"].as_u64() > Some(20 << 20), "{top:#}");
+    let index = json(&std::fs::read_to_string(place.path("rec/recording.json")).expect("an index"));
+    let numbered = index["processes"][0]["numbered"].as_array().expect("a list");
+    assert!(numbered.len() >= 3, "{index:#}");
+    for dump in numbered {
+        let dump = place.path("rec").join(dump.as_str().expect("a path"));
+        place.run([std::ffi::OsStr::new("top"), "-q".as_ref(), dump.as_os_str()]).exits(0);
     }
+    // And nothing without.
+    let ran = place.run(["run", "-o", "none", "--snapshot", "0", "--", "./victim"]).exits(137);
+    ran.says("nothing captured").says("SIGKILL");
+}
+
+#[test]
+fn peaks_are_kept() {
+    let place = Place::new();
+    let source = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+                  int main(void) { for (int i = 1; i <= 6; i++) { char *p = memset(malloc(i << 22), 1, i << 22); usleep(50000); free(p); } \
+                  return 0; }";
+    place.compile("waves", source, &["-g", "-O0"]);
+    place.run(["run", "-o", "rec", "--sample", "64KiB", "--peak=2", "--", "./waves"]).exits(0);
+    let index = json(&std::fs::read_to_string(place.path("rec/recording.json")).expect("an index"));
+    let numbered = index["processes"][0]["numbered"].as_array().expect("a list");
+    assert_eq!(numbered.len(), 2, "{index:#}");
+    assert!(numbered.iter().all(|name| name.as_str().is_some_and(|name| name.contains("/peak.0"))), "{index:#}");
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn ctrl_c_arrives_once() {
 fn environment_is_set_for_the_program_only() {
     let place = Place::new();
     let script = "echo \"$LD_PRELOAD\"; echo \"$MIMALLOC_PROF_SAMPLE_RATE $MIMALLOC_PROF_SEED $MIMALLOC_PROF_FOLLOW $A\"; \
-                  echo \"$MIMALLOC_PROF_DUMP_AT_EXIT\"; echo \"$MIMALLOC_PROF_PARENT $PPID\"; exit 2";
+                  echo \"$MIMALLOC_PROF_RECORDING\"; echo \"$MIMALLOC_PROF_PARENT $PPID\"; exit 2";
     let arguments = ["run", "-o", "out", "--sample", "64KiB", "--seed", "5", "--follow", "all", "--env", "A=b c"];
     let ran = ran(place.mpp().args(arguments).args(["--", "sh", "-c", script]).env("LD_PRELOAD", "/no/such.so"));
     let lines: Vec<&str> = ran.stdout.lines().collect();
@@ -191,7 +191,7 @@ fn environment_is_set_for_the_program_only() {
     assert_eq!(rest, "/no/such.so");
     assert_eq!(*settings, "65536 5 all b c");
     let place = std::fs::canonicalize(place.path("")).expect("the folder");
-    assert_eq!(*dump, format!("{}/out/%p/heap.prof", place.display()));
+    assert_eq!(*dump, format!("{}/out", place.display()));
     let (ours, theirs) = parent.split_once(' ').expect("two ids");
     assert_eq!(ours, theirs, "mpp is the parent");
 }
@@ -219,7 +219,7 @@ fn print_env_runs_nothing() {
     let place = Place::new();
     let ran = place.run(["run", "--print-env", "--sample", "1MB", "-o", "rec", "--", "touch", "it-ran"]).exits(0);
     let names: Vec<&str> = ran.stdout.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
-    let expected = ["LD_PRELOAD", "MIMALLOC_PROF", "MIMALLOC_PROF_SAMPLE_RATE", "MIMALLOC_PROF_DUMP_AT_EXIT"];
+    let expected = ["LD_PRELOAD", "MIMALLOC_PROF", "MIMALLOC_PROF_SAMPLE_RATE", "MIMALLOC_PROF_RECORDING"];
     assert_eq!(names[..4], expected);
     assert!(ran.stdout.contains("MIMALLOC_PROF_SAMPLE_RATE=1000000\n"));
     assert!(!place.path("it-ran").exists() && !place.path("rec").exists());

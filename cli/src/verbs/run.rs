@@ -13,6 +13,7 @@ use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use mpp_profile::units::parse_size;
@@ -232,6 +233,8 @@ struct Finished {
     end: End,
     seen: Seen,
     ended: Timestamp,
+    /// The same for the clock of files.
+    moment: SystemTime,
 }
 
 fn start_and_wait(command: Command, program: &OsStr, library: &Path, common: CommonArgs) -> Result<Finished, Failure> {
@@ -249,7 +252,7 @@ fn start_and_wait(command: Command, program: &OsStr, library: &Path, common: Com
         message::warning(common, format!("the allocator is not active: {}", outcome::not_loaded(executable)));
     };
     let (end, seen) = watch::wait(&child, &signals, library, on_missing)?;
-    Ok(Finished { pid: child.pid(), end, seen, ended: Timestamp::now() })
+    Ok(Finished { pid: child.pid(), end, seen, ended: Timestamp::now(), moment: SystemTime::now() })
 }
 
 /// Looks at what the target left, tells the user, and decides the exit status: what `mpp` finds takes the place of a
@@ -294,7 +297,7 @@ fn conclude(
     let reported = recording
         .write_index(&index)
         .map_err(Failure::from)
-        .and_then(|()| summary::report(args, &recording, &index, target.is_go, common))
+        .and_then(|()| summary::report(args, &recording, &index, target.is_go, finished.moment, common))
         .and_then(|()| then(args, &recording, common));
     match reported {
         Ok(()) => Ok(status),

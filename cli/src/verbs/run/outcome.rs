@@ -19,17 +19,18 @@ pub(crate) fn no_profile(facts: &Facts<'_>) -> String {
     match (facts.end, facts.seen) {
         (_, Seen::Missing(executable)) => format!("the allocator was not active: {}", not_loaded(executable)),
         (End::Signalled(signal), _) => format!(
-            "{} ended it before it could write its profile, which happens at exit. Let it end by itself (a handler that \
-             calls exit will do)",
+            "{} ended it before it could write its profile, which happens at exit and, after a second, now and then \
+             when it allocates (see --snapshot). Let it end by itself (a handler that calls exit will do)",
             signals::name(signal)
         ),
-        (End::Exited(_), Seen::Active) => "the allocator was active, but the program ended without running its exit \
-             handlers (_exit, quick_exit, or exec of a program without the allocator), so no profile was written"
+        (End::Exited(_), Seen::Active) => "the allocator was active, but the program ended without a word to it (by a \
+             system call of its own, by _exit in a signal handler, or by exec of a program without the allocator), or \
+             could not write to the recording (rights or root given up), so there is no profile"
             .to_owned(),
         (End::Exited(_), Seen::Unknown) => {
             "it ended without a profile: either the allocator was not loaded into it (a \
              program that starts a static, set-user-id or sandboxed one does not pass it on; --follow none leaves out \
-             all but the first), or it ended without running its exit handlers (_exit, quick_exit)"
+             all but the first), or it ended without a word to it (by a system call of its own)"
                 .to_owned()
         }
     }
@@ -52,7 +53,7 @@ mod tests {
     fn names_the_cause() {
         let cause = |end, seen: Seen| no_profile(&Facts { end, seen: &seen });
         assert!(cause(End::Signalled(libc::SIGKILL), Seen::Active).starts_with("SIGKILL ended it"));
-        assert!(cause(End::Exited(0), Seen::Active).contains("_exit"));
+        assert!(cause(End::Exited(0), Seen::Active).contains("system call of its own"));
         assert!(cause(End::Exited(0), Seen::Missing("/bin/x".into())).contains("not mapped in /bin/x"));
         assert!(cause(End::Exited(0), Seen::Unknown).contains("either"));
     }

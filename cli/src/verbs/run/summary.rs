@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use mpp_profile::analysis::{Quality, Row, Table, View, Weights};
 use mpp_profile::text::escaped;
-use mpp_profile::units::{bytes, percent};
+use mpp_profile::units::{bytes, duration, percent};
 use mpp_profile::{Format, Metric, Profile};
 
 use crate::args::{CommonArgs, InputArgs};
@@ -13,6 +14,7 @@ use crate::exit::{Code, Failure};
 use crate::input::{self, Loaded};
 use crate::recording::{self, Index, Process, Recording};
 use crate::selection::Names;
+use crate::sys::signals;
 use crate::verbs::flame;
 use crate::{heading, message};
 
@@ -52,6 +54,7 @@ pub(super) fn report(
     recording: &Recording,
     index: &Index,
     is_go: bool,
+    ended: SystemTime,
     common: CommonArgs,
 ) -> Result<(), Failure> {
     let folder = input::relative(&recording.folder);
@@ -65,6 +68,7 @@ pub(super) fn report(
     let view = View { metric: metric_to_show(&loaded.profile), ..View::default() };
     let names = Names::short(&loaded.symbols);
     let mut lines = lines(&loaded, index, &view, names);
+    lines.extend(losses(&loaded, recording, index, ended));
     if args.then.is_none() {
         let graph = recording.folder.join("flame.svg");
         flame::draw_into(&graph, &loaded, &view, names)?;
@@ -74,6 +78,33 @@ pub(super) fn report(
     lines.push(format!("next: mpp top {}{metric}", shell_word(&folder)));
     lines.iter().for_each(|line| message::note(common, line));
     Ok(())
+}
+
+/// A profile that is older than this at the end was not written there.
+const AT_THE_END: Duration = Duration::from_secs(2);
+
+/// What is missing from the profile that is shown: what came after the last snapshot, dumps that could not be written.
+fn losses(loaded: &Loaded, recording: &Recording, index: &Index, ended: SystemTime) -> Vec<String> {
+    let mut lines = Vec::new();
+    let shown = loaded.processes.as_ref().map_or(&[][..], |processes| &processes.shown);
+    let path = recording.dumps().into_iter().find(|(pid, _)| Some(*pid) == index.pid && shown == [*pid]);
+    let written = path.and_then(|(_, path)| std::fs::metadata(path).ok()?.modified().ok());
+    let age = written.and_then(|written| ended.duration_since(written).ok());
+    match (index.exit_signal, age) {
+        (Some(signal), Some(age)) => {
+            let name = signals::name(signal);
+            lines.push(format!("{name} ended it: the profile is the last snapshot, {} old", duration(age)));
+        }
+        (None, Some(age)) if age >= AT_THE_END => {
+            lines.push(format!("the profile was written {} before it ended, and not at its end", duration(age)));
+        }
+        _ => {}
+    }
+    let failed = loaded.profile.comment("failed_dumps").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    if failed > 0 {
+        lines.push(format!("{} could not be written", if failed == 1 { "a dump" } else { "some dumps" }));
+    }
+    lines
 }
 
 /// What the summary and the graph show: live memory or, if the program has freed nearly all of it before it exited, what
@@ -87,7 +118,8 @@ fn metric_to_show(profile: &Profile) -> Metric {
 fn lines(loaded: &Loaded, index: &Index, view: &View, names: Names<'_>) -> Vec<String> {
     let profile = &loaded.profile;
     let total = |metric| heading::total(profile, metric, Weights::of(profile, metric).total());
-    let mut lines = vec![total(Metric::Live).replacen("live:", "live at exit:", 1)];
+    let moment = if index.exit_signal.is_some() { "live at the last snapshot:" } else { "live at exit:" };
+    let mut lines = vec![total(Metric::Live).replacen("live:", moment, 1)];
     if view.metric == Metric::Allocated || profile.format == Format::Dhat {
         lines.push(total(Metric::Allocated).replacen("allocated:", "allocated in all:", 1));
     }
