@@ -58,7 +58,7 @@ mod tests {
         });
         let text = text(&answer);
         assert!(text.contains("pid") && text.contains("4711\n"), "{text}");
-        assert!(text.contains("1.0 MiB") || text.contains("1 MiB"), "{text}");
+        assert!(text.contains("1.00 MiB\n"), "{text}");
         assert!(text.contains("sampling") && text.contains("yes\n") && text.contains("1.5"), "{text}");
         assert!(text.contains("heap\n  ") && !text.contains('\u{1b}') && !text.contains("ok"), "{text}");
         assert_eq!(super::text(&serde_json::json!({ "ok": true })), "done\n");
