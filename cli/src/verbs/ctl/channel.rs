@@ -120,6 +120,8 @@ impl Target {
             (Some((place, error)), _) if place.exists() => {
                 Err(Problem::NoAnswer(format!("{}: {error}", place.display())))
             }
+            // It has ended in this moment (or is one of the kernel's own).
+            (_, Ok(maps)) if maps.is_empty() => Err(Problem::NoSuchProcess),
             (_, Ok(maps)) if !is_active(&maps) => Err(Problem::NoLibrary),
             _ if !Path::new(&format!("/proc/{}", self.pid)).exists() => Err(Problem::NoSuchProcess),
             _ => Err(Problem::NoChannel),
@@ -130,7 +132,7 @@ impl Target {
 /// Whether the library is among what is mapped; as part of the program itself it cannot be told.
 fn is_active(maps: &[u8]) -> bool {
     const NAME: &[u8] = b"mimalloc_pprof";
-    maps.is_empty() || maps.windows(NAME.len()).any(|name| name == NAME)
+    maps.windows(NAME.len()).any(|name| name == NAME)
 }
 
 fn converse(mut stream: UnixStream, request: &str) -> io::Result<String> {
