@@ -5,6 +5,7 @@ mod environment;
 mod outcome;
 mod preflight;
 mod summary;
+mod timeline;
 mod triggers;
 mod watch;
 
@@ -85,6 +86,8 @@ pub(crate) struct RunArgs {
     #[arg(required_unless_present = "print_env")]
     command: Vec<OsString>,
     #[command(flatten)]
+    timeline: timeline::TimelineArgs,
+    #[command(flatten)]
     symbols: SymbolArgs,
 }
 
@@ -138,6 +141,7 @@ pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
         what: what(args),
         seed: args.seed,
         follow: args.follow,
+        timeline: &args.timeline,
         parent: Some(std::process::id()),
         triggers: args.triggers.variables(),
     };
@@ -182,6 +186,7 @@ fn print_env(args: &RunArgs, common: CommonArgs) -> Result<(), Failure> {
         what: what(args),
         seed: args.seed,
         follow: args.follow,
+        timeline: &args.timeline,
         parent: None,
         triggers: args.triggers.variables(),
     };
@@ -274,6 +279,11 @@ fn conclude(
         }
     };
     if recording.dumps().is_empty() {
+        // What was killed early has no profile, but what it had told up to then.
+        if !recording.timelines().is_empty() {
+            message::note(common, timeline::only(&recording));
+            return Ok(status);
+        }
         recording.remove();
         let facts = outcome::Facts { end: finished.end, seen: &finished.seen };
         let name = target.program.display();

@@ -7,6 +7,8 @@ use std::path::Path;
 use crate::preload;
 use crate::recording::EXACT_DUMP;
 
+use super::timeline::TimelineArgs;
+
 /// Which processes write a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Follow {
@@ -51,6 +53,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) seed: Option<u64>,
     /// Which processes.
     pub(crate) follow: Follow,
+    /// What of the timeline.
+    pub(crate) timeline: &'a TimelineArgs,
     /// The process that starts the target; `None` if that is not mpp.
     pub(crate) parent: Option<u32>,
     /// What says when to write while the program runs.
@@ -77,6 +81,9 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
         }
     }
     set("MIMALLOC_PROF_FOLLOW", OsStr::new(settings.follow.word()));
+    for (name, value) in settings.timeline.variables(settings.folder) {
+        set(name, &value);
+    }
     if let Some(seed) = settings.seed {
         set("MIMALLOC_PROF_SEED", OsStr::new(&seed.to_string()));
     }
@@ -115,6 +122,7 @@ mod tests {
 
     fn settings() -> Settings<'static> {
         Settings {
+            timeline: &TimelineArgs::NONE,
             library: Path::new("/c/libmimalloc_pprof.so"),
             folder: Path::new("/r"),
             what: What::Sampled(4096),

@@ -18,8 +18,8 @@ use crate::sys::signals;
 use crate::verbs::flame;
 use crate::{heading, message};
 
-use super::RunArgs;
 use super::elf::Elf;
+use super::{RunArgs, timeline};
 
 /// How many sites the summary names.
 const SITES: usize = 3;
@@ -69,6 +69,7 @@ pub(super) fn report(
     let names = Names::short(&loaded.symbols);
     let mut lines = lines(&loaded, index, &view, names);
     lines.extend(losses(&loaded, recording, index, ended));
+    lines.extend(timeline::lines(recording, loaded.processes.as_ref().and_then(|shown| shown.shown.first().copied())));
     if args.then.is_none() {
         let graph = recording.folder.join("flame.svg");
         flame::draw_into(&graph, &loaded, &view, names)?;
