@@ -74,6 +74,9 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
             set("MIMALLOC_PROF", OsStr::new("1"));
             set("MIMALLOC_PROF_SAMPLE_RATE", OsStr::new(&rate.to_string()));
             set("MIMALLOC_PROF_RECORDING", &pattern(settings.folder, ""));
+            for (name, value) in settings.timeline.variables(settings.folder) {
+                set(name, &value);
+            }
         }
         What::Exact => {
             set("MIMALLOC_DHAT", OsStr::new("1"));
@@ -81,9 +84,6 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
         }
     }
     set("MIMALLOC_PROF_FOLLOW", OsStr::new(settings.follow.word()));
-    for (name, value) in settings.timeline.variables(settings.folder) {
-        set(name, &value);
-    }
     if let Some(seed) = settings.seed {
         set("MIMALLOC_PROF_SEED", OsStr::new(&seed.to_string()));
     }

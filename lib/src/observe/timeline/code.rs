@@ -4,7 +4,7 @@ use super::block::Content;
 use super::disk::Trouble;
 use super::journal::Journal;
 use crate::observe::modules::{DIGITS, Modules, without_deleted};
-use crate::os::File;
+use crate::os::{self, File};
 
 /// Nanoseconds between two tables, at least; the last one stands at the end. What is killed before has the one before.
 const REST: u64 = 10_000_000_000;
@@ -25,7 +25,7 @@ impl Journal {
         }
         (self.new_code, self.next_modules) = (false, now.saturating_add(REST));
         // Without memory or `/proc` there is none.
-        let Ok(modules) = Modules::read() else { return Ok(()) };
+        let Ok(modules) = os::on_large_stack(Modules::read) else { return Ok(()) };
         self.events.bytes(&[FIRST]);
         for module in modules.all().iter().filter(|module| !module.build_id.as_bytes().is_empty()) {
             let mut digits = DIGITS;
