@@ -57,7 +57,9 @@ pub(super) fn draw(measured: &Measured, source: &str) -> String {
         );
         text(&mut svg, LEFT - 8.0, y(value) + 4.0, "end", "#333333", &bytes(value));
         let time = last / 4 * part;
-        text(&mut svg, x(time), HEIGHT - BOTTOM + 18.0, "middle", "#333333", &seconds(time));
+        // The last one would not fit in the middle.
+        let anchor = if part == 4 { "end" } else { "middle" };
+        text(&mut svg, x(time), HEIGHT - BOTTOM + 18.0, anchor, "#333333", &seconds(time));
     }
     for (time, mark) in &measured.marks {
         let _ = writeln!(
