@@ -33,6 +33,11 @@ static bool add(const mi_prof_sample_info_t *info, void *arg) {
     return sum->stacks != sum->stop_after;
 }
 
+static void write_nothing(void *arg, const char *text, size_t length) {
+    CHECK(text && length && !mi_prof_start(1) && !mi_prof_start_ex(NULL));
+    ++*(int *)arg;
+}
+
 static void life(void) {
     CHECK(!mi_prof_is_enabled() && !stats().enabled && stats().accum_samples == 0);
     sum_t none = {0};
@@ -56,6 +61,8 @@ static void life(void) {
     sum_t first = {.stop_after = 1};
     CHECK(!mi_prof_visit(add, &first) && first.stacks == 1);
     CHECK(!mi_prof_visit(NULL, NULL));
+    int pieces = 0;
+    CHECK(mi_prof_dump_writer(write_nothing, &pieces) && pieces > 0);
     release();
     CHECK(stats().live_samples < COUNT && stats().accum_samples >= COUNT);
     mi_prof_stop();
@@ -147,6 +154,10 @@ static void configurations(bool environment) {
     bad = config, bad.version = 2;
     CHECK(!mi_prof_start_ex(&bad));
     bad = config, bad.mode = 2;
+    CHECK(!mi_prof_start_ex(&bad));
+    static char too_long[5000];
+    memset(too_long, 'x', sizeof too_long - 1);
+    bad = config, bad.dump_at_exit = too_long;
     CHECK(!mi_prof_start_ex(&bad));
     bad = config, bad.dump_format = 9;
     CHECK(!mi_prof_start_ex(&bad) && !mi_prof_is_enabled());

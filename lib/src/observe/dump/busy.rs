@@ -16,12 +16,18 @@ pub(super) struct Busy(&'static AtomicU64);
 impl Busy {
     pub(super) fn enter() -> Result<Busy, Failure> {
         let me = os::thread_id();
-        if THREADS.iter().any(|thread| thread.load(Relaxed) == me) {
+        if is_busy_here() {
             return Err(libc::EDEADLK.into());
         }
         let free = THREADS.iter().find(|thread| thread.compare_exchange(0, me, Relaxed, Relaxed).is_ok());
         free.map(Busy).ok_or(libc::EBUSY.into())
     }
+}
+
+/// The calling thread writes a dump: this is a function that gets it, or a signal handler.
+pub(crate) fn is_busy_here() -> bool {
+    let me = os::thread_id();
+    THREADS.iter().any(|thread| thread.load(Relaxed) == me)
 }
 
 impl Drop for Busy {

@@ -16,6 +16,8 @@ mod protobuf;
 mod strings;
 mod text;
 
+pub(crate) use busy::is_busy_here;
+
 use super::output::{self, Failure, Output, Path, Sink};
 use super::room::Room;
 use busy::Busy;

@@ -24,7 +24,7 @@ pub(crate) use self::{options::Options, snapshot::Snapshot, visitors::Visitor};
 
 use super::timeline::{self, Place};
 use super::unwind::{self, End, StackBounds};
-use super::{inherited, observer};
+use super::{dump, inherited, observer};
 use crate::heap::events::{Ended, Sample};
 use crate::heap::sampled::{self, Record};
 use crate::heap::{Heap, SCRATCH, interval};
@@ -72,7 +72,7 @@ pub(crate) fn restart(options: &Options) -> bool {
 }
 
 fn begin(options: &Options, ends_other: bool) -> bool {
-    if SWITCH.held_by_me() || Visitor::is_here() {
+    if SWITCH.held_by_me() || is_looked_at_here() {
         return false;
     }
     SWITCH.lock();
@@ -94,12 +94,17 @@ fn begin(options: &Options, ends_other: bool) -> bool {
     run.is_some()
 }
 
+/// This is a function of the program that looks at samples, or gets a dump.
+pub(crate) fn is_looked_at_here() -> bool {
+    Visitor::is_here() || dump::is_busy_here()
+}
+
 /// End the run: what begins later is not sampled, what was found is forgotten, and its memory given back.
 pub(crate) fn stop() {
     if !SWITCH.held_by_me() {
         SWITCH.lock();
         // Who is in a visit would wait for itself.
-        end_run(!Visitor::is_here());
+        end_run(!is_looked_at_here());
         SWITCH.unlock();
     }
 }

@@ -8,6 +8,8 @@ use crate::options::{self, Name, Opt};
 use core::ffi::{CStr, c_char, c_int};
 
 const VERSION: c_int = 1;
+/// Bytes of a path, with its end.
+const LONGEST_PATH: usize = 4096;
 /// `MI_PROF_CONFIG_FALLBACK`: what the environment or the program has said already counts more.
 const FALLBACK: c_int = 0;
 /// `MI_PROF_CONFIG_OVERRIDE`: this counts more, and is what the options say from here on.
@@ -49,12 +51,16 @@ pub unsafe fn prof_start_ex(config: *const ProfConfig) -> bool {
     }
     // SAFETY: the caller's promise; the rest is read when the size is right.
     let is_known = unsafe { (*config).size == size_of::<ProfConfig>() && (*config).version == VERSION };
-    if !is_known || sampler::hold().is_some() || sampler::Visitor::is_here() {
+    if !is_known || sampler::hold().is_some() || sampler::is_looked_at_here() {
         return false;
     }
     // SAFETY: as above.
     let config = unsafe { &*config };
     if !matches!(config.mode, FALLBACK | OVERRIDE) || !matches!(config.dump_format, 0 | 1) {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    if !config.dump_at_exit.is_null() && unsafe { CStr::from_ptr(config.dump_at_exit) }.count_bytes() >= LONGEST_PATH {
         return false;
     }
     let overrides = config.mode == OVERRIDE;
