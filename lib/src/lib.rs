@@ -24,10 +24,11 @@
 //! * The fast paths of `malloc` and `free` touch neither slab metadata nor blocks, take no lock, and are the same bytes
 //!   whether instruments run or not.
 //! * No allocation from the heap by the allocator itself, no call of the C library under a lock, `errno` kept.
-//! * No standard library: nothing but the C library comes into a program with us.
+//! * No standard library in the allocator and its instruments: nothing but the C library comes into a program with them. The feature `std`, on by
+//!   default, adds the Rust functions that give strings and vectors and take paths, and nothing else.
 #![no_std]
 
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 #[macro_use]
@@ -41,6 +42,32 @@ mod reclaim;
 pub mod api;
 pub use api::global::MiMalloc;
 pub use api::rust::*;
+
+/// What a program without the standard library does when something panics: nothing is told, and it ends. Empty with the feature `std`, which brings
+/// its own.
+#[doc(hidden)]
+#[cfg(not(feature = "std"))]
+#[macro_export]
+macro_rules! panic_handler {
+    () => {
+        #[panic_handler]
+        fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+            unsafe extern "C" {
+                fn abort() -> !;
+            }
+            // SAFETY: no preconditions.
+            unsafe { abort() }
+        }
+    };
+}
+
+/// As above.
+#[doc(hidden)]
+#[cfg(feature = "std")]
+#[macro_export]
+macro_rules! panic_handler {
+    () => {};
+}
 
 /// The one place where the heap meets the layer above it.
 pub(crate) static HOOKS: heap::events::Hooks = heap::events::Hooks {

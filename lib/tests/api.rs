@@ -409,7 +409,7 @@ fn layouts_agree() {
             malloc_normal_count, malloc_huge_count, malloc_guarded_count, arena_rollback_count, arena_purges, pages_extended,
             pages_retire, page_searches, page_searches_count, segments, segments_abandoned, segments_cache, _segments_reserved,
             heaps, theaps, pages_reclaim_on_alloc, pages_reclaim_on_free, pages_reabandon_full, pages_unabandon_busy_wait,
-            heaps_delete_wait, stat_reserved as _stat_reserved, stat_counter_reserved as _stat_counter_reserved, malloc_bins,
+            heaps_delete_wait, _stat_reserved, _stat_counter_reserved, malloc_bins,
             page_bins, chunk_bins
         }),
     ];

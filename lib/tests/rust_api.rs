@@ -286,7 +286,7 @@ fn statistics_as_text() {
             Err(std::fmt::Error)
         }
     }
-    assert!(stats::json::<Full>().is_none() && stats::write_to(&mut Full).is_err());
+    assert!(stats::json_as::<Full>().is_none() && stats::write_to(&mut Full).is_err());
 }
 
 #[test]

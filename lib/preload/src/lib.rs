@@ -37,13 +37,7 @@ core::arch::global_asm!(
     "ud2"
 );
 
-/// Nothing here panics on purpose; if a check fails, memory can no longer be trusted.
+// Nothing here panics on purpose; if a check fails, memory can no longer be trusted. (Where the whole workspace is compiled at once, the standard library comes
+// with the crate's other users, and has a handler of its own.)
 #[cfg(not(test))]
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    unsafe extern "C" {
-        fn abort() -> !;
-    }
-    // SAFETY: no preconditions.
-    unsafe { abort() }
-}
+allocator::panic_handler!();

@@ -57,7 +57,7 @@ pub fn end() {
 /// The process ends by `_exit` or the like, without exit handlers and maybe in a signal handler: write the dump that was asked for, if that
 /// can be done here. Does nothing in a child that shares our memory until it executes something. Later calls do nothing.
 pub fn end_at_once() {
-    if !life::is_ours() || nothing_is_done() || reclaim::must_not_wait() {
+    if !life::leaves_something() || nothing_is_done() || reclaim::must_not_wait() {
         return;
     }
     if !ENDED.swap(true, Relaxed) {

@@ -81,16 +81,26 @@ pub(crate) fn home_of(index: usize) -> *mut Heap {
     unsafe { (*slice(index)).owner.load(Acquire).cast() }
 }
 
+/// Nothing is claimed, as a claim looks like live blocks, and no blocks are with a thief, as long as this lives. Sweeps and ends of heaps wait for that.
+pub(crate) struct Quiet {
+    _sweeper: Option<holes::Sweeper>,
+    _at_rest: steal::AtRest,
+}
+
+/// See [`Quiet`]. With no lock held.
+pub(crate) fn quiet() -> Quiet {
+    Quiet { _sweeper: holes::sweeper(), _at_rest: steal::at_rest() }
+}
+
 /// A copy of each of several slabs that are of one home, made under one lock: `next` says which, until it has no more or it is the turn of
-/// others. `tell` gets the copy, the zone and the thread of the home; it may do no more than write that down. With no lock held.
+/// others. `tell` gets the copy, the zone and the thread of the home; it may do no more than write that down. With no other lock held.
 pub(crate) fn slabs_of(
+    _: &Quiet,
     home: *mut Heap,
     copy: &mut Slab,
     mut next: impl FnMut() -> Option<usize>,
     mut tell: impl FnMut(usize, &Slab, *mut zone::Zone, u64),
 ) {
-    // No page is claimed meanwhile, as a claim looks like live blocks; and no blocks are with a thief.
-    let _at_rest = (holes::sweeper(), steal::at_rest());
     // SAFETY: metadata can be read; homes are never unmapped.
     unsafe {
         let Some(_locked) = home::lock(home, core::ptr::null_mut()) else { return };

@@ -1,6 +1,7 @@
 //! Begin, fork and end of the process.
 
 use super::dump::Format;
+use super::heapdump::at_exit;
 use super::settings::{self, Follow, Named};
 use super::{control, dump, exact, files, inherited, marks, modules, observer, sampler, timeline, triggers, unwind};
 use crate::{arena, os};
@@ -25,6 +26,11 @@ pub(super) fn age_at(time: u64) -> u64 {
     time.saturating_sub(BEGAN.load(Relaxed))
 }
 
+/// Something is to be written when the process ends, and it is no child that shares our memory. Asks the kernel, and touches nothing.
+pub(crate) fn leaves_something() -> bool {
+    is_ours() || at_exit::is_due()
+}
+
 /// This process is looked at: it is no child that shares our memory until it executes something, nor one that is not followed. Asks the
 /// kernel, and touches nothing.
 pub(crate) fn is_ours() -> bool {
@@ -33,6 +39,7 @@ pub(crate) fn is_ours() -> bool {
 
 /// The process ends: write the dump that was asked for.
 pub(crate) fn end() {
+    at_exit::write();
     if is_ours() {
         control::stop();
         observer::stop();
@@ -43,7 +50,8 @@ pub(crate) fn end() {
 /// The process ends here and now, in the middle of whatever it does: no exit handlers, no destructors, and maybe a signal handler. The
 /// dump is written if nothing stands in the way; else the last snapshot has to do.
 pub(crate) fn end_at_once() {
-    if !is_busy_here() {
+    at_exit::write();
+    if is_ours() && !is_busy_here() {
         control::stop_soon();
         observer::stop_soon();
         write_last();
@@ -90,6 +98,7 @@ pub(crate) fn start() {
     if !os::environment_is_known() || READ.swap(true, AcqRel) {
         return;
     }
+    at_exit::start();
     let Some(settings) = settings::read() else { return };
     know_own_code();
     let timeline = settings.timeline.is_some_and(timeline::start);
@@ -117,6 +126,7 @@ pub(crate) fn start() {
 
 /// In a forked child with one thread.
 pub(crate) fn forked() {
+    at_exit::forked();
     dump::repair();
     modules::repair();
     exact::repair();

@@ -283,7 +283,7 @@ fn read_name(file: Named, variable: &[u8]) -> bool {
 }
 
 /// A name that need not begin at the root. False: it does not fit.
-fn make_absolute(given: &[u8], path: &mut Path) -> bool {
+pub(crate) fn make_absolute(given: &[u8], path: &mut Path) -> bool {
     let mut fits = true;
     if given.first() != Some(&b'/') {
         let mut buffer = [0; path::PATH];

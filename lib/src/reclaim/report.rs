@@ -1,7 +1,7 @@
 //! What is told about memory that was returned. The layouts are those of mimalloc-pprof's C interface.
 
 /// What one purge has done. Bytes and numbers are those of this purge alone. 88 bytes, as `mi_purge_all_report_t`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct PurgeReport {
     /// Bytes of free runs and wholly free slabs that were returned.

@@ -82,3 +82,40 @@ pub unsafe fn expand(block: *mut u8, new_size: usize) -> *mut u8 {
 pub fn collect(force: bool) {
     c::collect(force);
 }
+
+/// Memory straight from the operating system, zeroed and in whole pages, at a multiple of `alignment` (a power of two, or 0 for that of a pointer):
+/// no instrument sees it and no statistics count it. For programs that instrument this allocator themselves. Null: no memory, or no such alignment.
+///
+/// ```
+/// let block = mimalloc_pprof::unwrapped_malloc;
+/// unsafe {
+///     let block = block(100, 64);
+///     assert!(!block.is_null() && block as usize % 64 == 0);
+///     mimalloc_pprof::unwrapped_free(block);
+/// }
+/// ```
+///
+/// # Safety
+/// None is needed; it is as unsafe as the function it takes the place of.
+pub unsafe fn unwrapped_malloc(size: usize, alignment: usize) -> *mut u8 {
+    c::unwrapped_malloc(size, alignment)
+}
+
+/// Give back what [`unwrapped_malloc`] gave. Null is allowed.
+///
+/// # Safety
+/// It came from there and is used no more.
+pub unsafe fn unwrapped_free(block: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { c::unwrapped_free(block) }
+}
+
+/// Change the size of what [`unwrapped_malloc`] gave. Of null it allocates, to 0 bytes it frees and gives null. Null: no memory, and the block is as it
+/// was.
+///
+/// # Safety
+/// It came from there, and is used no more unless the result is null.
+pub unsafe fn unwrapped_realloc(block: *mut u8, new_size: usize, alignment: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe { c::unwrapped_realloc(block, new_size, alignment) }
+}

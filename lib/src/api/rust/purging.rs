@@ -12,17 +12,22 @@ pub const PURGE_ALL_DEFAULT_WAIT_MS: usize = c::PURGE_WAIT;
 
 /// How thorough a purge is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PurgeFlags(i32);
+pub struct PurgeFlags {
+    /// All that is free goes, whatever its next use costs.
+    pub force: bool,
+    /// The metadata of free ranges goes, too.
+    pub reclaim: bool,
+}
 
 impl PurgeFlags {
     /// As the allocator does it by itself: what is free now and was so when somebody last looked.
-    pub const NONE: PurgeFlags = PurgeFlags(0);
-    /// All that is free goes, whatever its next use costs.
-    pub const FORCE: PurgeFlags = PurgeFlags(c::PURGE_FORCE);
-    /// The metadata of free ranges goes, too.
-    pub const RECLAIM: PurgeFlags = PurgeFlags(c::PURGE_RECLAIM);
+    pub const NONE: PurgeFlags = PurgeFlags { force: false, reclaim: false };
+    /// All that is free.
+    pub const FORCE: PurgeFlags = PurgeFlags { force: true, ..PurgeFlags::NONE };
+    /// And the metadata of free ranges.
+    pub const RECLAIM: PurgeFlags = PurgeFlags { reclaim: true, ..PurgeFlags::NONE };
     /// Both.
-    pub const FORCE_RECLAIM: PurgeFlags = PurgeFlags(c::PURGE_FORCE | c::PURGE_RECLAIM);
+    pub const FORCE_RECLAIM: PurgeFlags = PurgeFlags { force: true, reclaim: true };
 }
 
 /// How a purge has ended.
@@ -65,8 +70,10 @@ pub fn purge_all(force: bool) -> PurgeAllReport {
 /// ```
 pub fn purge_all_ex(flags: PurgeFlags, wait_ms: usize) -> (PurgeStatus, PurgeAllReport) {
     let mut report = PurgeAllReport::NOTHING;
+    let PurgeFlags { force, reclaim } = flags;
+    let bits = if force { c::PURGE_FORCE } else { 0 } | if reclaim { c::PURGE_RECLAIM } else { 0 };
     // SAFETY: the report can be written.
-    let status = unsafe { c::purge_all_ex(flags.0, wait_ms, &raw mut report) };
+    let status = unsafe { c::purge_all_ex(bits, wait_ms, &raw mut report) };
     let status = match status {
         c::PURGE_OK => PurgeStatus::Ok,
         c::PURGE_PARTIAL => PurgeStatus::Partial,

@@ -31,13 +31,19 @@ impl Stats {
         &self.0
     }
 
-    /// All counts as JSON, into any text that can be written to: `String`, say. `None`: no memory, or the text has no room.
+    /// All counts as JSON. `None`: no memory.
     ///
     /// ```
-    /// let json: String = mimalloc_pprof::stats::get().unwrap().to_json().unwrap();
+    /// let json = mimalloc_pprof::stats::get().unwrap().to_json().unwrap();
     /// assert!(json.contains("\"malloc_normal\""));
     /// ```
-    pub fn to_json<T: Default + Write>(&self) -> Option<T> {
+    #[cfg(feature = "std")]
+    pub fn to_json(&self) -> Option<std::string::String> {
+        self.to_json_as()
+    }
+
+    /// [`to_json`](Stats::to_json) into any text that can be written to. `None`: no memory, or the text has no room.
+    pub fn to_json_as<T: Default + Write>(&self) -> Option<T> {
         // SAFETY: the counts have the size and the version that are theirs; the text is made by the function.
         unsafe { collected(c::as_json(&raw const self.0, 0, core::ptr::null_mut())) }
     }
@@ -72,11 +78,17 @@ pub fn get() -> Option<Stats> {
 /// The present counts as JSON, as [`Stats::to_json`] gives them.
 ///
 /// ```
-/// let json: String = mimalloc_pprof::stats::json().unwrap();
+/// let json = mimalloc_pprof::stats::json().unwrap();
 /// assert!(json.starts_with('{') && json.contains("\"mimalloc_version\""));
 /// ```
-pub fn json<T: Default + Write>() -> Option<T> {
-    get()?.to_json()
+#[cfg(feature = "std")]
+pub fn json() -> Option<std::string::String> {
+    json_as()
+}
+
+/// [`json`] into any text that can be written to.
+pub fn json_as<T: Default + Write>() -> Option<T> {
+    get()?.to_json_as()
 }
 
 /// Write live and allocated blocks by size, and the process's time and memory, to standard error, or to the function that
@@ -153,7 +165,13 @@ pub fn subproc_get_exclusive(which: Subproc) -> Option<Stats> {
 }
 
 /// [`subproc_get`] as JSON.
-pub fn subproc_json<T: Default + Write>(which: Subproc) -> Option<T> {
+#[cfg(feature = "std")]
+pub fn subproc_json(which: Subproc) -> Option<std::string::String> {
+    subproc_json_as(which)
+}
+
+/// [`subproc_json`] into any text that can be written to.
+pub fn subproc_json_as<T: Default + Write>(which: Subproc) -> Option<T> {
     // SAFETY: as above; the text is made by the function.
     unsafe { collected(c::subproc_get_json(which.id(), 0, core::ptr::null_mut())) }
 }

@@ -25,6 +25,8 @@ const TRIES: u8 = 4;
 /// Caches are looked at again after so many times as long as that takes, but not before so many nanoseconds.
 const CACHES: u64 = 4;
 const SOON: u64 = 2_000_000;
+/// Slices that the window may grow by while it is looked at, and as many as it has.
+const GROWTH: usize = 1 << 14;
 
 /// A piece of memory with records.
 #[repr(C)]
@@ -96,7 +98,9 @@ impl Inventory {
 
     fn for_heaps(heaps: usize, began: u64) -> Option<Inventory> {
         let room = (2 * heaps + 64).next_power_of_two();
-        let slices = arena::used();
+        // The window may grow meanwhile; what is not touched of this costs nothing.
+        let used = arena::used();
+        let slices = used.start..used.end + used.len() + GROWTH;
         let table = os::map((room * size_of::<Heap>()).next_multiple_of(os::PAGE));
         let slabs = os::map((slices.len() * size_of::<*mut Run>()).next_multiple_of(os::PAGE).max(os::PAGE));
         let inventory = Inventory {
@@ -171,9 +175,11 @@ impl Inventory {
     fn look_at_slabs(&mut self, before: Addresses) -> Option<()> {
         let mut copy = look::Slab::NONE;
         let (mut started, mut cost, mut last) = (self.began, os::now() - self.began, Some(before));
+        let mut quiet = Quiet::new();
         loop {
             let ends = self.pending.is_null();
             if ends || os::now() - started > (CACHES * cost).max(SOON) {
+                quiet.end();
                 let now = os::now();
                 let caches = Addresses::collect()?;
                 (started, cost) = (now, os::now() - now);
@@ -201,7 +207,7 @@ impl Inventory {
                     Some(run.index)
                 };
                 if !home.is_null() {
-                    look::slabs_of(home, &mut copy, next, |_, slab, zone, thread| {
+                    look::slabs_of(quiet.get(), home, &mut copy, next, |_, slab, zone, thread| {
                         // SAFETY: as above.
                         unsafe { (*at.get().0).see(slab, zone, thread) };
                         at.set((at.get().0, true));
@@ -254,6 +260,8 @@ impl Inventory {
         let run = if self.slices.contains(&index) {
             // SAFETY: the table has an entry for each slice.
             unsafe { *self.slabs.add(index - self.slices.start) }
+        } else if index < arena::SLICES {
+            core::ptr::null_mut() // it has grown more than that
         } else {
             let found = self.all().find(|run| run.what == What::Slab && index.wrapping_sub(run.index) < run.slices);
             found.map_or(core::ptr::null_mut(), |run| core::ptr::from_ref(run).cast_mut())
@@ -419,6 +427,33 @@ impl Inventory {
             }
             Some(part)
         })
+    }
+}
+
+/// [`look::Quiet`] for some homes, and again for some: to wait for it anew each time takes long where heaps come and go.
+struct Quiet {
+    is: Option<look::Quiet>,
+    since: u64,
+}
+
+impl Quiet {
+    fn new() -> Quiet {
+        Quiet { is: None, since: 0 }
+    }
+
+    fn end(&mut self) {
+        self.is = None;
+    }
+
+    fn get(&mut self) -> &look::Quiet {
+        if os::now() - self.since > SOON {
+            self.end();
+        }
+        if self.is.is_none() {
+            self.is = Some(look::quiet());
+            self.since = os::now();
+        }
+        self.is.get_or_insert_with(look::quiet)
     }
 }
 

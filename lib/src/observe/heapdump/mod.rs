@@ -5,6 +5,7 @@
 //! Memory for all this is mapped, so nothing that is told changes by being told.
 
 mod addresses;
+pub(crate) mod at_exit;
 mod bytes;
 mod ids;
 mod inventory;

@@ -36,15 +36,15 @@ pub(super) enum Field<'a> {
 macro_rules! stats {
     ($($kind:ident { $($field:ident)* })*) => {
         /// Everything that is counted.
-        #[derive(Clone)]
+        #[derive(Clone, Copy, Debug)]
         #[repr(C)]
         #[allow(missing_docs, reason = "the header describes the fields that are not always 0")]
         pub struct Stats {
             pub size: usize,
             pub version: usize,
             $($(pub $field: $kind,)*)*
-            pub stat_reserved: [Count; 4],
-            pub stat_counter_reserved: [Counter; 4],
+            pub _stat_reserved: [Count; 4],
+            pub _stat_counter_reserved: [Counter; 4],
             pub malloc_bins: [Count; BINS],
             pub page_bins: [Count; BINS],
             pub chunk_bins: [Count; CHUNK_BINS],
@@ -57,8 +57,8 @@ macro_rules! stats {
                     size: size_of::<Stats>(),
                     version: STAT_VERSION,
                     $($($field: $kind::default(),)*)*
-                    stat_reserved: Default::default(),
-                    stat_counter_reserved: Default::default(),
+                    _stat_reserved: Default::default(),
+                    _stat_counter_reserved: Default::default(),
                     malloc_bins: [Count::default(); BINS],
                     page_bins: [Count::default(); BINS],
                     chunk_bins: Default::default(),
