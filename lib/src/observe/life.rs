@@ -61,7 +61,8 @@ pub(crate) fn end_at_once() {
 fn write_last() {
     timeline::finish();
     files::write_last();
-    if exact::was_on() {
+    // Nothing is told where a signal handler ends the process in the middle of an event: see `docs/environment.md`.
+    if exact::was_on() && !exact::is_busy_here() {
         files::write(Named::Exact, 0);
     }
     files::tell();

@@ -38,6 +38,11 @@ impl Frames {
         Ok(number)
     }
 
+    /// The number of an address that has one.
+    pub(super) fn find(&self, address: usize) -> Option<u32> {
+        self.slots[self.slot(address)].checked_sub(1)
+    }
+
     /// Where an address is, or would be.
     fn slot(&self, address: usize) -> usize {
         let mask = self.slots.len() - 1;
@@ -71,6 +76,7 @@ mod tests {
                 assert_eq!(frames.number(i * 16 + 7), Ok(i as u32), "{round}");
             }
         }
+        assert_eq!((frames.find(7), frames.find(23), frames.find(8)), (Some(0), Some(1), None));
         assert_eq!((frames.all().len(), frames.all()[9_999]), (10_000, 159_991));
     }
 }

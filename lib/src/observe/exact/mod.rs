@@ -157,6 +157,11 @@ pub(crate) fn was_on() -> bool {
     last().is_some()
 }
 
+/// A signal handler has interrupted this thread in an event, or while it looked at all points: nothing can be written.
+pub(crate) fn is_busy_here() -> bool {
+    CONTROL.held_by_me() || recorder::is_busy_here()
+}
+
 pub(crate) fn is_on() -> bool {
     current().is_some()
 }

@@ -64,6 +64,8 @@ pub(super) struct Point {
     pub(super) before: u32,
     depth: u16,
     end: End,
+    /// What the addresses mean: see [`modules::generation`](crate::observe::modules::generation).
+    generation: u32,
 }
 
 // SAFETY: `counts` is guarded by `lock`; the rest is constant.
@@ -71,8 +73,9 @@ unsafe impl Sync for Point {}
 
 impl Point {
     /// A point whose frames, `depth` of them, are written behind it.
-    pub(super) fn new(hash: u64, depth: u16, end: End) -> Point {
-        Point { lock: Lock::new(), counts: UnsafeCell::new(Counts::default()), hash, before: 0, depth, end }
+    pub(super) fn new(hash: u64, depth: u16, end: End, generation: u32) -> Point {
+        let counts = UnsafeCell::new(Counts::default());
+        Point { lock: Lock::new(), counts, hash, before: 0, depth, end, generation }
     }
 
     /// Return addresses, innermost first.
@@ -86,8 +89,13 @@ impl Point {
         self.end
     }
 
-    pub(super) fn is(&self, hash: u64, frames: &[usize], end: End) -> bool {
-        self.hash == hash && self.end == end && self.frames() == frames
+    /// What its addresses mean.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub(super) fn is(&self, hash: u64, frames: &[usize], end: End, generation: u32) -> bool {
+        self.hash == hash && self.end == end && self.generation == generation && self.frames() == frames
     }
 
     #[inline(always)]
@@ -163,7 +171,7 @@ mod tests {
     use std::vec::Vec;
 
     fn new() -> Point {
-        Point::new(0, 0, End::Complete)
+        Point::new(0, 0, End::Complete, 0)
     }
 
     /// A small generator, so that a failure can be repeated.

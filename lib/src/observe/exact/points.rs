@@ -6,6 +6,7 @@
 
 use super::note::MOST_POINTS;
 use super::point::Point;
+use crate::observe::modules;
 use crate::observe::sampler::table::{Table, mix};
 use crate::observe::unwind::End;
 use crate::os;
@@ -72,7 +73,7 @@ impl Points {
                 newest: AtomicU32::new(0),
                 unknown: (first / UNIT) as u32,
             });
-            (*at).make(0, &[], End::Complete);
+            (*at).make(0, &[], End::Complete, 0);
             &*at
         }
     }
@@ -112,12 +113,18 @@ impl Points {
             return Some(self.unknown);
         }
         let hash = frames.iter().fold(end as u64, |hash, &frame| mix(hash, frame as u64));
-        let is = |number| self.point(number).is(hash, frames, end);
-        Some(self.table.intern(hash, is, || self.make(hash, frames, end))?.number)
+        let generation = modules::generation(frames);
+        let is = |number| self.point(number).is(hash, frames, end, generation);
+        let make = || {
+            let made = self.make(hash, frames, end, generation)?;
+            modules::meet(frames);
+            Some(made)
+        };
+        Some(self.table.intern(hash, is, make)?.number)
     }
 
     /// A new point, in the list but not yet in the table: if it never comes there, nothing is ever counted in it.
-    fn make(&self, hash: u64, frames: &[usize], end: End) -> Option<u32> {
+    fn make(&self, hash: u64, frames: &[usize], end: End, generation: u32) -> Option<u32> {
         let size = (size_of::<Point>() + size_of_val(frames)).next_multiple_of(UNIT);
         let at = self.used.fetch_add(size, Relaxed);
         if at + size > self.size {
@@ -128,7 +135,7 @@ impl Points {
         // SAFETY: [at, at + size) was given to this thread alone.
         unsafe {
             let point = (self.address() + at) as *mut Point;
-            point.write(Point::new(hash, frames.len() as u16, end));
+            point.write(Point::new(hash, frames.len() as u16, end, generation));
             point.add(1).cast::<usize>().copy_from_nonoverlapping(frames.as_ptr(), frames.len());
             let mut newest = self.newest.load(Relaxed);
             loop {

@@ -4,9 +4,9 @@
 
 use super::clock::Scale;
 use super::frames::Frames;
-use super::point::Counts;
+use super::point::{Counts, Point};
 use super::{CONTROL, Run, Totals, json, last, recorder, totals_of};
-use crate::observe::modules::{Modules, without_deleted};
+use crate::observe::modules::{Module, Modules, without_deleted};
 use crate::observe::output::{self, Failure, Output, Path};
 use crate::observe::room::Room;
 use crate::observe::unwind::End;
@@ -45,14 +45,16 @@ struct Entry {
     counts: Counts,
     first: usize,
     length: usize,
+    end: End,
+    /// What the addresses mean.
+    generation: u32,
 }
 
 /// Everything that is to be written.
 struct Collected {
     entries: Room<Entry>,
-    /// Numbers of frames, of one entry after the other.
-    stacks: Room<u32>,
-    frames: Frames,
+    /// Return addresses, of one entry after the other.
+    stacks: Room<usize>,
     totals: Totals,
     peak_at: u64,
     /// The end of the recording, or the present.
@@ -64,23 +66,23 @@ struct Collected {
 /// # Errors
 /// When the file cannot be written: then there is none, or the one that was there before.
 pub(crate) fn write(path: &Path) -> Result<(), Failure> {
-    if CONTROL.held_by_me() || recorder::is_busy_here() {
-        return Err(libc::EDEADLK.into()); // a signal handler has interrupted this thread in here
+    if super::is_busy_here() {
+        return Err(libc::EDEADLK.into());
     }
     CONTROL.lock();
     let collected = collect(last());
     CONTROL.unlock();
-    let (collected, modules) = (collected?, Modules::read()?);
+    let (collected, mut modules) = (collected?, Modules::read()?);
+    let frames = collected.number(&mut modules)?;
     // SAFETY: bytes may be zero.
     let mut buffer = unsafe { Room::<u8>::zeroed(BUFFER) }?;
-    output::write(path, &mut buffer, |output| put(&collected, &modules, output))
+    output::write(path, &mut buffer, |output| put(&collected, &frames, &modules, output))
 }
 
 fn collect(run: Option<&Run>) -> Result<Collected, Failure> {
     let mut collected = Collected {
         entries: Room::new(),
         stacks: Room::new(),
-        frames: Frames::new()?,
         totals: Totals::default(),
         peak_at: 0,
         now: Scale { ticks: 0, microseconds: 0 },
@@ -89,7 +91,7 @@ fn collect(run: Option<&Run>) -> Result<Collected, Failure> {
     let mut failed = Ok(());
     recorder::each(points, &run.live, |point, counts| {
         if failed.is_ok() {
-            failed = collected.add(counts, point.frames(), point.end());
+            failed = collected.add(counts, point);
         }
     });
     failed?;
@@ -101,19 +103,31 @@ fn collect(run: Option<&Run>) -> Result<Collected, Failure> {
 }
 
 impl Collected {
-    fn add(&mut self, counts: Counts, frames: &[usize], end: End) -> Result<(), Failure> {
-        let first = self.stacks.len();
-        for &frame in frames {
-            self.stacks.push(self.frames.number(frame)? + MARKS.len() as u32)?;
+    fn add(&mut self, counts: Counts, point: &Point) -> Result<(), Failure> {
+        let (first, frames) = (self.stacks.len(), point.frames());
+        self.stacks.extend(frames)?;
+        let (end, generation) = (point.end(), point.generation());
+        self.entries.push(Entry { counts, first, length: frames.len(), end, generation })
+    }
+
+    fn frames_of(&self, entry: &Entry) -> &[usize] {
+        &self.stacks[entry.first..entry.first + entry.length]
+    }
+
+    /// The addresses of all stacks, as they are written: those in modules that are gone, and whose place is taken, have others.
+    fn number(&self, modules: &mut Modules) -> Result<Frames, Failure> {
+        let mut frames = Frames::new()?;
+        self.entries.iter().for_each(|entry| modules.note(self.frames_of(entry), entry.generation));
+        for entry in self.entries.iter() {
+            for &frame in self.frames_of(entry) {
+                frames.number(modules.place(frame, entry.generation))?;
+            }
         }
-        // No two points may have the same frames, and an empty stack is none: the mark tells them apart.
-        let mark = mark_of(end).or(frames.is_empty().then_some(WITHOUT_STACK));
-        mark.map_or(Ok(()), |mark| self.stacks.push(mark))?;
-        self.entries.push(Entry { counts, first, length: self.stacks.len() - first })
+        Ok(frames)
     }
 }
 
-fn put(collected: &Collected, modules: &Modules, output: &mut Output<'_>) {
+fn put(collected: &Collected, frames: &Frames, modules: &Modules, output: &mut Output<'_>) {
     let Collected { now, totals, .. } = collected;
     output.bytes(b"{\"dhatFileVersion\":2,\"mode\":\"heap, by mimalloc-pprof\",\"verb\":\"Allocated\"\n");
     output.bytes(b",\"bklt\":true,\"bkacc\":false\n,\"tu\":\"\xc2\xb5s\",\"Mtu\":\"s\"");
@@ -130,16 +144,16 @@ fn put(collected: &Collected, modules: &Modules, output: &mut Output<'_>) {
     output.bytes(b"}\n,\"pps\":\n [");
     for (i, entry) in collected.entries.iter().enumerate() {
         output.bytes(if i == 0 { b"" } else { b"\n ," });
-        put_point(collected, entry, output);
+        put_point(collected, entry, frames, modules, output);
     }
     output.bytes(b"\n ]\n,\"ftbl\":\n [");
     for (i, mark) in MARKS.iter().enumerate() {
         output.bytes(if i == 0 { b"" } else { b"\n ," });
         json::string(output, mark.as_bytes());
     }
-    for &address in collected.frames.all() {
+    for &address in frames.all() {
         // The call, not the address behind it, is in the module.
-        let module = modules.find(address.saturating_sub(1)).map(|index| &modules.all()[index]);
+        let module = modules.find(address.saturating_sub(1)).and_then(|number| module_of(modules, number));
         let _ = write!(output, "\n ,\"{address:#x}: ???");
         if let Some(module) = module {
             output.bytes(b" (in ");
@@ -151,24 +165,34 @@ fn put(collected: &Collected, modules: &Modules, output: &mut Output<'_>) {
     output.bytes(b"\n ]\n}\n");
 }
 
-fn put_point(collected: &Collected, entry: &Entry, output: &mut Output<'_>) {
-    let Entry { counts, first, length } = entry;
-    let now = collected.now;
+fn put_point(collected: &Collected, entry: &Entry, frames: &Frames, modules: &Modules, output: &mut Output<'_>) {
+    let (counts, now) = (&entry.counts, collected.now);
     let lifetimes = now.microseconds_of(counts.lifetimes(now.ticks));
     let _ = write!(output, "{{\"tb\":{},\"tbk\":{},\"tl\":{lifetimes}", counts.total_bytes, counts.total_blocks);
     let _ = write!(output, ",\"mb\":{},\"mbk\":{}", counts.max_bytes, counts.max_blocks);
     let _ = write!(output, ",\"gb\":{},\"gbk\":{}", counts.peak_bytes, counts.peak_blocks);
     let _ = write!(output, ",\"eb\":{},\"ebk\":{},\"fs\":[", counts.bytes, counts.blocks);
-    for (i, frame) in collected.stacks[*first..first + length].iter().enumerate() {
-        let _ = write!(output, "{}{frame}", if i == 0 { "" } else { "," });
+    let numbers = collected.frames_of(entry).iter().filter_map(|&frame| {
+        let number = frames.find(modules.place(frame, entry.generation));
+        number.map(|number| number + MARKS.len() as u32)
+    });
+    // No two points may have the same frames, and an empty stack is none: the mark tells them apart.
+    let mark = mark_of(entry.end).or((entry.length == 0).then_some(WITHOUT_STACK));
+    for (i, number) in numbers.chain(mark).enumerate() {
+        let _ = write!(output, "{}{number}", if i == 0 { "" } else { "," });
     }
     output.bytes(b"]}");
+}
+
+/// A module by the number that [`Modules::find`] gives.
+fn module_of(modules: &Modules, number: usize) -> Option<&Module> {
+    modules.all().get(number).or_else(|| modules.gone().find(|(gone, _)| *gone == number).map(|(_, module)| module))
 }
 
 /// What is needed to name the addresses later.
 fn put_modules(modules: &Modules, output: &mut Output<'_>) {
     output.bytes(b"\n ,\"modules\":[");
-    for (i, module) in modules.all().iter().enumerate() {
+    for (i, module) in modules.all().iter().chain(modules.gone().map(|(_, module)| module)).enumerate() {
         output.bytes(if i == 0 { b"\n  {" } else { b"\n  ,{" });
         let _ = write!(output, "\"start\":\"{:#x}\",\"end\":\"{:#x}\"", module.start, module.end);
         let _ = write!(output, ",\"offset\":\"{:#x}\",\"path\":", module.offset);
@@ -214,7 +238,9 @@ mod tests {
         };
         let mut buffer = [0; 100];
         let mut output = Output::new(&mut sink, &mut buffer);
-        put(collected, &Modules::read().unwrap(), &mut output);
+        let mut modules = Modules::read().unwrap();
+        let frames = collected.number(&mut modules).unwrap();
+        put(collected, &frames, &modules, &mut output);
         output.finish().unwrap();
         String::from_utf8(bytes).unwrap()
     }
