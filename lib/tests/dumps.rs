@@ -5,12 +5,15 @@ mod support;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use support::{compile, preloaded, succeed};
 
 const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
 
+/// Compiled once: a program that is being written cannot be started.
 fn program() -> PathBuf {
-    compile("prof_dump.c", &[INCLUDE, support::library().to_str().unwrap(), "-ldl"])
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| compile("prof_dump.c", &[INCLUDE, support::library().to_str().unwrap(), "-ldl"])).clone()
 }
 
 /// An empty folder of this name.
