@@ -14,6 +14,7 @@ pub use crate::observe::life::{module_loading, module_unloaded, module_unloading
 /// The library was loaded, with this environment. Its own code is then a module apart.
 pub fn begin(environment: *const *const c_char) {
     os::set_environment(environment);
+    os::remember_standard_error();
     secure::begin();
     guarded::allow_precise();
     start();

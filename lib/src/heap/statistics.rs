@@ -107,28 +107,30 @@ pub(super) fn count_idle(allocated: usize, freed: usize) {
 
 /// Allocations and frees of one class over all threads; off by at most the one call in flight per thread.
 pub(crate) fn of_class(class: usize) -> (u64, u64) {
-    zone::at_rest(|| {
+    zone::at_rest(|waits| {
         let mut sum = zone::outside_stacks(class);
         for heap in all() {
-            let (allocated, freed) = of_heap(heap, class);
+            let (allocated, freed) = of_heap(heap, class, waits);
             sum = (sum.0 + allocated, sum.1 + freed);
         }
         sum
     })
 }
 
-/// Allocations and frees of one class by the thread of a heap.
-pub(super) fn of_heap(heap: *mut Heap, class: usize) -> (u64, u64) {
+/// Allocations and frees of one class by the thread of a heap. `waits`: for whoever is in it; see [`zone::at_rest`].
+pub(super) fn of_heap(heap: *mut Heap, class: usize, waits: bool) -> (u64, u64) {
     // SAFETY: H3; the counts are read under the lock.
     unsafe {
-        // A signal handler that has interrupted its thread there reads what it finds.
-        let mine = (*heap).lock.held_by_me();
-        if !mine {
+        // A signal handler that has interrupted its thread in the heap reads what it finds, in this heap and in others: a thread that is in
+        // one of those may be in a handler, too, and wait for this one.
+        let locked = (*heap).lock.try_lock();
+        let locks = waits && !locked && !(*heap).lock.held_by_me();
+        if locks {
             (*heap).lock.lock();
         }
         let (magazine, state) = Heap::class(heap, class);
         let counts = state.counts(magazine);
-        if !mine {
+        if locked || locks {
             (*heap).lock.unlock();
         }
         counts

@@ -181,6 +181,11 @@ impl fmt::Display for Joined<'_> {
     }
 }
 
+/// The process ends in a moment: no file is begun any more, or a part of one would be left beside its place.
+pub(crate) fn close() {
+    WRITING.lock(); // for good
+}
+
 /// A signal handler has interrupted this thread while it writes.
 pub(crate) fn is_busy_here() -> bool {
     WRITING.held_by_me()

@@ -55,6 +55,7 @@ pub(crate) fn end_at_once() {
         control::stop_soon();
         observer::stop_soon();
         write_last();
+        files::close();
     }
 }
 

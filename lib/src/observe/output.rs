@@ -22,6 +22,8 @@ impl Failure {
     pub(crate) fn words(self) -> &'static str {
         match self.cause {
             1 => "not permitted",
+            6 => "nobody reads the pipe",
+            libc::EINVAL => "no place for files",
             libc::ENOENT => "no such folder",
             5 => "input/output error",
             libc::ENOMEM => "no memory",
@@ -116,8 +118,25 @@ impl fmt::Write for Output<'_> {
 /// Write a file: `fill` gets a sink for its content, and what it says counts. The file is there under another name before
 /// `fill` is called and takes its place afterwards, so that nobody ever sees half of one. The folder is made if only the last part of it
 /// is missing. Nothing is left behind when the file cannot be written.
+///
+/// Devices and pipes are written to, not replaced: `/dev/null` would be lost to all. Nobody waits until somebody reads a pipe.
 pub(crate) fn to_file(path: &Path, fill: impl FnOnce(&mut Sink<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
-    os::without_write_signals(|| write_and_rename(path, fill))
+    os::without_write_signals(|| {
+        if let Some((_file, special)) = os::open_special(path.as_c_str(), false)? {
+            return fill(&mut |bytes| Ok(special.write_all(bytes)?));
+        }
+        if names_a_descriptor(path) {
+            return Err(libc::EINVAL.into());
+        }
+        write_and_rename(path, fill)
+    })
+}
+
+/// In these folders are names for what processes have opened, and no files: `/dev/stdout` is one more of them.
+fn names_a_descriptor(path: &Path) -> bool {
+    let path = path.as_bytes();
+    let is_one = |folder: &[u8]| path.strip_prefix(folder).is_some_and(|name| !name.contains(&b'/'));
+    path.starts_with(b"/dev/fd/") || is_one(b"/dev/")
 }
 
 fn write_and_rename(path: &Path, fill: impl FnOnce(&mut Sink<'_>) -> Result<(), Failure>) -> Result<(), Failure> {

@@ -8,13 +8,16 @@ use crate::heap::home;
 use crate::heap::statistics::{self, Totals};
 use core::sync::atomic::Ordering::*;
 
-/// Run with nothing moving between zones; in a signal handler that has interrupted such a move, without that.
-pub(crate) fn at_rest<R>(read: impl FnOnce() -> R) -> R {
-    if REGISTRY.held_by_me() {
-        return read();
+/// Run with nothing moving between zones. `read` is told whether it may wait for locks of heaps: not in a signal handler that has
+/// interrupted this thread where it holds one, as whoever has another may wait for that. Nor is the move then waited for.
+pub(crate) fn at_rest<R>(read: impl FnOnce(bool) -> R) -> R {
+    let waits = !crate::heap::holds_locks();
+    if waits {
+        REGISTRY.lock();
+    } else if !REGISTRY.try_lock() {
+        return read(false);
     }
-    REGISTRY.lock();
-    let result = read();
+    let result = read(waits);
     REGISTRY.unlock();
     result
 }
@@ -35,10 +38,10 @@ fn of_zone_outside(zone: *mut Zone, class: usize) -> (u64, u64) {
 }
 
 /// Allocations and frees of a class in one zone.
-pub(crate) fn of_class(zone: *mut Zone, class: usize) -> (u64, u64) {
+fn of_class(zone: *mut Zone, class: usize, waits: bool) -> (u64, u64) {
     let mut sum = of_zone_outside(zone, class);
     let mut add = |heap: *mut Heap| {
-        let (allocated, freed) = statistics::of_heap(heap, class);
+        let (allocated, freed) = statistics::of_heap(heap, class, waits);
         sum = (sum.0 + allocated, sum.1 + freed);
     };
     if is_main(zone) {
@@ -103,7 +106,7 @@ impl Scope {
     pub(crate) fn of_class(self, class: usize) -> (u64, u64) {
         match self {
             Scope::Process => statistics::of_class(class),
-            _ => at_rest(|| add(self.zones().map(|zone| of_class(zone, class)))),
+            _ => at_rest(|waits| add(self.zones().map(|zone| of_class(zone, class, waits)))),
         }
     }
 
@@ -111,7 +114,7 @@ impl Scope {
     pub(crate) fn spans(self) -> Totals {
         match self {
             Scope::Process => statistics::spans(),
-            _ => at_rest(|| {
+            _ => at_rest(|_| {
                 self.zones().map(spans).fold(Totals::default(), |sum, next| Totals {
                     allocated_blocks: sum.allocated_blocks + next.allocated_blocks,
                     allocated_bytes: sum.allocated_bytes + next.allocated_bytes,

@@ -36,7 +36,7 @@ pub(crate) fn to_descriptor(descriptor: i32, flags: u32) -> Result<(), i32> {
 
 /// Write a snapshot to a file, which takes its place when it is complete; devices and pipes are written to.
 pub(crate) fn to_file(path: &CStr, flags: u32) -> Result<(), i32> {
-    if let Some((_file, special)) = os::open_special(path) {
+    if let Some((_file, special)) = os::open_special(path, true)? {
         return os::without_write_signals(|| to_any(special, flags));
     }
     let mut file = Path::EMPTY;

@@ -1,11 +1,10 @@
 //! Writing to what the program has opened, or names, without being killed or held for ever by it.
 
 use super::File;
-use super::syscall::{WRITE, syscall};
+use super::syscall::{FSTAT, WRITE, syscall};
 use core::ffi::CStr;
 
 const OPEN: usize = 2;
-const FSTAT: usize = 5;
 const POLL: usize = 7;
 
 const EINTR: isize = -4;
@@ -50,23 +49,30 @@ impl Descriptor {
     }
 }
 
-/// What is at a path if it is no regular file (a terminal, a pipe, a device): to be written to, not to be replaced. Waits for the reader
-/// of a pipe.
-pub(crate) fn open_special(path: &CStr) -> Option<(File, Descriptor)> {
+/// What is at a path if it is no regular file (a terminal, a pipe, a device): to be written to, not to be replaced. `waits`: for
+/// somebody who reads a pipe; else it is an error, as `errno` has it, if nobody does.
+pub(crate) fn open_special(path: &CStr, waits: bool) -> Result<Option<(File, Descriptor)>, i32> {
     const O_WRONLY: usize = 1;
     const O_CLOEXEC: usize = 0o2_000_000;
     const O_NOCTTY: usize = 0o400;
+    const O_NONBLOCK: usize = 0o4000;
+    const NOBODY_READS: i32 = 6;
     const KIND: u32 = 0o170_000;
     const REGULAR: u32 = 0o100_000;
     /// `st_mode` in `struct stat`, which has 144 bytes.
     const MODE: usize = 24 / 4;
     // SAFETY: the path is a C string; the kernel fills the structure.
     unsafe {
-        let opened = syscall(OPEN, [path.as_ptr() as usize, O_WRONLY | O_CLOEXEC | O_NOCTTY, 0, 0, 0, 0]);
-        let file = File::from(opened)?;
+        let flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | if waits { 0 } else { O_NONBLOCK };
+        let opened = syscall(OPEN, [path.as_ptr() as usize, flags, 0, 0, 0, 0]);
+        if opened == -(NOBODY_READS as isize) {
+            return Err(NOBODY_READS);
+        }
+        let Some(file) = File::from(opened) else { return Ok(None) };
         let mut stat = [0u32; 144 / 4];
-        let told = syscall(FSTAT, [opened as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0]) == 0;
-        (told && stat[MODE] & KIND != REGULAR).then_some((file, Descriptor(opened as i32)))
+        let told = syscall(FSTAT, [file.number() as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0]) == 0;
+        let descriptor = Descriptor(file.number());
+        Ok((told && stat[MODE] & KIND != REGULAR).then_some((file, descriptor)))
     }
 }
 
@@ -112,10 +118,10 @@ mod tests {
     #[test]
     fn devices_are_written_to() {
         const ENOSPC: i32 = 28;
-        let (_file, full) = open_special(c"/dev/full").unwrap();
+        let (_file, full) = open_special(c"/dev/full", true).unwrap().unwrap();
         assert_eq!(full.write_all(b"x"), Err(ENOSPC));
-        assert!(open_special(c"/proc/self/nothing").is_none());
+        assert!(open_special(c"/proc/self/nothing", true).unwrap().is_none());
         let own = std::ffi::CString::new(std::env::current_exe().unwrap().to_str().unwrap()).unwrap();
-        assert!(open_special(&own).is_none());
+        assert!(open_special(&own, false).unwrap().is_none());
     }
 }

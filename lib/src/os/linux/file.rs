@@ -1,6 +1,8 @@
 //! Files, by raw system calls.
 
-use super::syscall::{CLOSE, MKDIR, OPEN, PREAD64, READ, READLINK, RENAME, UNLINK, WRITE, syscall};
+use super::syscall::{
+    CLOSE, FCNTL, FTRUNCATE, LSEEK, MKDIR, OPEN, PREAD64, READ, READLINK, RENAME, UNLINK, WRITE, syscall,
+};
 use core::ffi::CStr;
 
 const O_WRONLY: usize = 1;
@@ -8,6 +10,8 @@ const O_CREAT: usize = 0o100;
 const O_TRUNC: usize = 0o1000;
 const O_NOFOLLOW: usize = 0o400_000;
 const O_CLOEXEC: usize = 0o2_000_000;
+/// The first descriptor that is no standard one.
+const LOWEST: usize = 3;
 const EINTR: isize = -4;
 const EEXIST: isize = -17;
 const EIO: i32 = 5;
@@ -27,11 +31,47 @@ impl File {
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
         // SAFETY: the path is a C string.
         let result = unsafe { syscall(OPEN, [path.as_ptr() as usize, flags, 0o600, 0, 0, 0]) };
-        cause(result).map(|()| File(result as usize))
+        Self::above_the_standard_ones(result, true)
     }
 
+    /// What `open` has returned, for reading or for writing without an offset that counts.
     pub(super) fn from(result: isize) -> Option<File> {
-        (result >= 0).then_some(File(result as usize))
+        Self::above_the_standard_ones(result, false).ok()
+    }
+
+    /// A program that was started without standard descriptors, or has closed them, gets their numbers for what is opened next. Its other
+    /// threads go on to read and write them meanwhile: ours must not be there.
+    fn above_the_standard_ones(opened: isize, is_new: bool) -> Result<File, i32> {
+        cause(opened)?;
+        let low = File(opened as usize);
+        Ok(if low.0 >= LOWEST { low } else { low.move_up(is_new) })
+    }
+
+    /// Stays where it is if there is no room above: a thread of ours has a table of its own, and a limit may leave it three numbers.
+    #[cold]
+    fn move_up(self, is_new: bool) -> File {
+        const DUPFD_CLOEXEC: usize = 1030;
+        // SAFETY: the descriptor is ours.
+        let moved = unsafe { syscall(FCNTL, [self.0, DUPFD_CLOEXEC, LOWEST, 0, 0, 0]) };
+        if moved < 0 {
+            return self;
+        }
+        drop(self);
+        let file = File(moved as usize);
+        // What the program has written or read in that moment. Devices and pipes have no offset.
+        // SAFETY: the file is ours, and a new one is empty but for that.
+        unsafe {
+            if is_new {
+                syscall(FTRUNCATE, [file.0, 0, 0, 0, 0, 0]);
+            }
+            syscall(LSEEK, [file.0, 0, 0, 0, 0, 0]);
+        }
+        file
+    }
+
+    /// Its number.
+    pub(super) fn number(&self) -> i32 {
+        self.0 as i32
     }
 
     /// Bytes read: 0 at the end, `None` on an error.

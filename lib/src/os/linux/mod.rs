@@ -15,6 +15,7 @@ mod process;
 mod signal;
 mod socket;
 mod stack;
+mod standard_error;
 mod syscall;
 #[macro_use]
 mod thread;
@@ -28,4 +29,5 @@ pub(crate) use file::*;
 pub(crate) use memory::*;
 pub(crate) use process::*;
 pub(crate) use signal::*;
+pub(crate) use standard_error::*;
 pub(crate) use thread::*;

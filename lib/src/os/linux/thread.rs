@@ -224,7 +224,8 @@ pub(crate) fn random_seed() -> u64 {
     seed
 }
 
-/// One line on standard error, in one write, with the library's name in front.
+/// One line on standard error, in one write, with the library's name in front; nothing if that was closed, and maybe is a file of the
+/// program's now.
 pub(crate) fn complain(message: &[u8]) {
     complain_about(message, b"");
 }
@@ -244,8 +245,10 @@ pub(crate) fn complain_parts(parts: &[&[u8]]) {
         line[length..length + part.len()].copy_from_slice(part);
         length += part.len();
     }
-    // SAFETY: writes from a buffer of ours.
-    unsafe { syscall(WRITE, [2, line.as_ptr() as usize, length, 0, 0, 0]) };
+    if super::is_standard_error() {
+        // SAFETY: writes from a buffer of ours.
+        unsafe { syscall(WRITE, [2, line.as_ptr() as usize, length, 0, 0, 0]) };
+    }
 }
 
 /// The program has misused the allocator, or the allocator is broken: to go on would corrupt memory.
