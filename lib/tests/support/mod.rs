@@ -5,7 +5,7 @@ pub mod machine_code;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The library as users get it: the release build.
 pub fn library() -> &'static Path {
@@ -29,10 +29,18 @@ pub fn build(options: &[&str], name: &str) -> PathBuf {
     folder.join("release/libmimalloc_pprof.so")
 }
 
-/// Compile a program of `tests/programs`. The C compiler is needed: without it the test fails.
+/// Compile a program of `tests/programs`, once for all tests of this process. The C compiler is needed: without it the test fails.
 pub fn compile(source: &str, options: &[&str]) -> PathBuf {
+    static COMPILED: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
+    // Tests that run side by side want the same program: what is being written cannot be started.
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let wanted = format!("{source} {options:?}");
+    if let Some((_, program)) = compiled.iter().find(|(known, _)| *known == wanted) {
+        return program.clone();
+    }
     let compiler = if source.ends_with(".cpp") { "c++" } else { "cc" };
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{source}.{}", std::process::id()));
+    let name = format!("{source}.{}.{}", std::process::id(), compiled.len());
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let output = Command::new(compiler)
         .args(["-O1", "-g", "-fno-builtin", "-w", "-pthread", "-o"])
         .arg(&program)
@@ -41,6 +49,7 @@ pub fn compile(source: &str, options: &[&str]) -> PathBuf {
         .output()
         .unwrap_or_else(|error| panic!("{compiler} is needed for this test: {error}"));
     assert!(output.status.success(), "{source}: {}", String::from_utf8_lossy(&output.stderr));
+    compiled.push((wanted, program.clone()));
     program
 }
 
