@@ -33,7 +33,7 @@ static void hear(const mi_memory_change_t *change, void *arg) {
 
 static void *volatile shared[256];
 static int threads, rounds;
-static volatile int done;
+static volatile int done, switched_enough;
 static int64_t live_bytes, live_blocks;
 
 static unsigned rnd(unsigned long long *seed) {
@@ -148,7 +148,7 @@ static void step(struct worker *w) {
 
 static void *work(void *arg) {
     struct worker *w = arg;
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < rounds || !switched_enough; i++) { /* however fast the machine is */
         step(w);
         if (i % 300 == 17) a_heap(w);
     }
@@ -225,7 +225,7 @@ static void *switcher(void *arg) {
             on = !on;
             CHECK(mi_memory_tracking_set_enabled(on));
         }
-        switches++;
+        switched_enough = ++switches > 10;
         unsigned long next = (read_state() / 4 + 1) * 4 + 1 + 2 * on;
         __atomic_store_n(&state, next, __ATOMIC_SEQ_CST);
         a_moment(r % 3 == 0 ? r % 2000 : r % 50);
