@@ -162,8 +162,10 @@ fn a_killed_program_leaves_a_snapshot() {
         let dump = place.path("rec").join(dump.as_str().expect("a path"));
         place.run([std::ffi::OsStr::new("top"), "-q".as_ref(), dump.as_os_str()]).exits(0);
     }
-    // And nothing without.
-    let ran = place.run(["run", "-o", "none", "--snapshot", "0", "--", "./victim"]).exits(137);
+    // Without one there is the timeline, and nothing without both.
+    let ran = place.run(["run", "-o", "timeline", "--snapshot", "0", "--", "./victim"]).exits(137);
+    ran.says("no profile was written, but a timeline");
+    let ran = place.run(["run", "-o", "none", "--snapshot", "0", "--no-timeline", "--", "./victim"]).exits(137);
     ran.says("nothing captured").says("SIGKILL");
 }
 
@@ -184,7 +186,7 @@ fn peaks_are_kept() {
 #[test]
 fn a_program_that_loses_the_library_is_noticed_while_it_runs() {
     let place = Place::new();
-    let ran = place.run(["run", "--", "env", "-i", "/bin/sleep", "2.5"]).exits(14);
+    let ran = place.run(["run", "--seed", "1", "--", "env", "-i", "/bin/sleep", "2.5"]).exits(14);
     ran.says("warning: the allocator is not active").says("nothing captured").says("/sleep");
     assert_eq!(place.recordings(), [""; 0]);
 }

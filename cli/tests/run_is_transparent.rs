@@ -19,8 +19,8 @@ fn exit_status_is_that_of_the_program() {
 #[test]
 fn a_signal_becomes_128_and_its_number() {
     let place = Place::new();
-    place.run(["run", "--", "sh", "-c", "kill -9 $$"]).exits(137).says("SIGKILL");
-    place.run(["run", "--", "sh", "-c", "kill -TERM $$"]).exits(143);
+    place.run(["run", "--seed", "1", "--", "sh", "-c", "kill -9 $$"]).exits(137).says("SIGKILL");
+    place.run(["run", "--seed", "1", "--", "sh", "-c", "kill -TERM $$"]).exits(143);
     assert_eq!(place.recordings(), [""; 0], "nothing was captured, nothing is left");
 }
 

@@ -242,6 +242,17 @@ struct Finished {
     moment: SystemTime,
 }
 
+impl Finished {
+    /// The index with the end of the target in it.
+    fn noted_in(&self, index: Index) -> Index {
+        let (exit_status, exit_signal) = match self.end {
+            End::Exited(status) => (Some(status), None),
+            End::Signalled(signal) => (None, Some(signal)),
+        };
+        Index { ended: Some(self.ended.rfc3339()), pid: Some(self.pid), exit_status, exit_signal, ..index }
+    }
+}
+
 fn start_and_wait(command: Command, program: &OsStr, library: &Path, common: CommonArgs) -> Result<Finished, Failure> {
     let signals = Collector::start();
     let child = Child::start(command, signals.inherited()).map_err(|error| {
@@ -280,8 +291,9 @@ fn conclude(
     };
     if recording.dumps().is_empty() {
         // What was killed early has no profile, but what it had told up to then.
-        if !recording.timelines().is_empty() {
+        if timeline::tells_something(&recording) {
             message::note(common, timeline::only(&recording));
+            recording.write_index(&finished.noted_in(index))?;
             return Ok(status);
         }
         recording.remove();
@@ -290,20 +302,7 @@ fn conclude(
         let why = format!("nothing captured: {name}: {}", outcome::no_profile(&facts));
         return replaces_success(Failure::new(Code::NothingCaptured, why));
     }
-    let index = Index {
-        ended: Some(finished.ended.rfc3339()),
-        pid: Some(finished.pid),
-        exit_status: match finished.end {
-            End::Exited(status) => Some(status),
-            End::Signalled(_) => None,
-        },
-        exit_signal: match finished.end {
-            End::Exited(_) => None,
-            End::Signalled(signal) => Some(signal),
-        },
-        processes: summary::processes(&recording),
-        ..index
-    };
+    let index = Index { processes: summary::processes(&recording), ..finished.noted_in(index) };
     let reported = recording
         .write_index(&index)
         .map_err(Failure::from)

@@ -82,6 +82,11 @@ pub(crate) fn lines(recording: &Recording, pid: Option<u32>) -> Vec<String> {
     }
 }
 
+/// Whether a timeline has any sample in it.
+pub(crate) fn tells_something(recording: &Recording) -> bool {
+    recording.timelines().iter().any(|(_, path)| timeline::read(path).is_ok_and(|measured| measured.allocations > 0))
+}
+
 /// What to say of a recording that has timelines and no profile.
 pub(crate) fn only(recording: &Recording) -> String {
     let folder = input::relative(&recording.folder);
