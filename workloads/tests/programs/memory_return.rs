@@ -35,7 +35,7 @@ fn a_drain_is_watched_from_outside() {
         assert!(number(&rss["peak"]) >= number(&rss["start"]) + 0.9 * blocks, "{rss}");
         let samples = line["samples"].as_array().unwrap();
         let after = samples.iter().filter(|sample| number(&sample["ms"]) >= 0.0).count();
-        assert!((3..=8).contains(&after), "{samples:?}");
+        assert!(after >= 2, "{samples:?}");
         // Small holes between survivors are kept by the C library.
         assert!(number(&line["returned"]["end"]) < 0.3, "{}", line["returned"]);
         assert_eq!(line["helpers"], Value::Array(vec![]));
