@@ -79,6 +79,8 @@ fn a_conversation() {
     for dump in ["now.prof", "now.pb.gz"] {
         place.run(["top", dump, "--limit", "3"]).exits(0).prints("main");
     }
+    let timeline = place.run(["timeline", "rec"]).exits(0);
+    timeline.prints("after \"warm-up\"");
     // Without a path it is a numbered one of the recording.
     ctl(&["dump"]).exits(0).prints("/heap.0001.pb.gz");
     ctl(&["stats"]).exits(0).prints("heap").prints("resident");

@@ -155,4 +155,8 @@ fn nothing_allocated_is_told() {
     place.compile("none", "int main(void) { return 0; }", &["-O1"]);
     place.run(["run", "--mode", "exact", "-o", "rec", "--", "./none"]).exits(0).says("no allocation was seen in none");
     place.run(["top", "rec"]).exits(0);
+    for flag in ["--peak", "--every=1MiB", "--rss=100ms"] {
+        let ran = place.run(["run", "--mode", "exact", "-o", "none", flag, "--", "./none"]).exits(2);
+        ran.says("--mode exact takes none");
+    }
 }

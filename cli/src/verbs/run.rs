@@ -122,6 +122,10 @@ fn sample_rate(text: &str) -> Result<u64, String> {
 /// # Errors
 /// If the target was not started, or nothing came out of a target that succeeded.
 pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
+    if let (What::Exact, Some(flag)) = (what(args), args.triggers.asks().or(args.timeline.asks())) {
+        let why = format!("{flag} is about samples, and --mode exact takes none: it writes one profile, at the end");
+        return Err(Failure::new(Code::Usage, why));
+    }
     if args.print_env {
         print_env(args, common)?;
         return Ok(0);

@@ -43,7 +43,6 @@ pub(crate) mod interval;
 pub(crate) mod look;
 mod magazine;
 mod misuse;
-#[allow(dead_code, reason = "for the exact profiler")]
 pub(crate) mod notes;
 mod position;
 mod refill;

@@ -162,30 +162,3 @@ pub(super) fn left(index: usize, blocks: usize) {
         os::discard(notes.cast::<u8>().wrapping_add(index % SLICES * STRIDE), bytes);
     }
 }
-
-/// All notes read zero, and their memory is given back. While nobody notes anything.
-pub(crate) fn forget_all() {
-    each(|_, chunk, notes| {
-        chunk.noted.store(0, Relaxed);
-        os::discard(notes.cast(), CHUNK);
-    });
-}
-
-/// Bytes of memory that notes take, as far as is known: whole slices' worth where there is any.
-pub(crate) fn bytes() -> usize {
-    let mut sum = 0;
-    each(|_, _, notes| sum += os::resident_pages(notes.cast(), CHUNK / os::PAGE).unwrap_or(0) * os::PAGE);
-    sum
-}
-
-fn each(mut visit: impl FnMut(usize, &'static Chunk, *mut Note)) {
-    let mut index = 0;
-    while index < CHUNKS * SLICES {
-        let Some(chunk) = chunk_with(index) else { return };
-        let notes = chunk.notes.load(Acquire);
-        if !notes.is_null() {
-            visit(index, chunk, notes);
-        }
-        index += SLICES;
-    }
-}

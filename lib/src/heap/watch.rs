@@ -27,7 +27,6 @@ pub(crate) enum Watcher {
     /// Callbacks and totals for the program.
     Events = 1,
     /// The exact profiler.
-    #[cfg_attr(not(test), allow(dead_code, reason = "until it is there"))]
     Exact = 2,
 }
 

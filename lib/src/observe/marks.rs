@@ -1,5 +1,6 @@
-//! Moments that the user has given a name, to be found again in dumps.
+//! Moments that the user has given a name, to be found again in dumps and in the timeline.
 
+use super::timeline;
 use crate::os::{self, lock::Lock};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -35,7 +36,7 @@ static MARKS: Marks = Marks(UnsafeCell::new([Mark::NONE; KEPT]));
 static LOCK: Lock = Lock::new();
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-/// This moment has a name. How many have one now.
+/// This moment has a name, in dumps and in the timeline. How many have one now.
 pub(super) fn mark(name: impl Iterator<Item = u8>) -> u64 {
     let mut mark = Mark { time: os::now(), ..Mark::NONE };
     for byte in name.take(NAME) {
@@ -48,6 +49,7 @@ pub(super) fn mark(name: impl Iterator<Item = u8>) -> u64 {
     unsafe { (*MARKS.0.get())[made as usize % KEPT] = mark };
     MADE.store(made + 1, Relaxed);
     LOCK.unlock();
+    timeline::mark(mark.name());
     made + 1
 }
 

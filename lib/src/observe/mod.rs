@@ -25,7 +25,6 @@ pub(crate) mod observer;
 pub(crate) mod output;
 pub(crate) mod path;
 mod room;
-#[allow(dead_code, reason = "what dumps and the C interface read")]
 pub(crate) mod sampler;
 mod settings;
 pub(crate) mod timeline;

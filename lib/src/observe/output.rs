@@ -165,7 +165,6 @@ fn temporary(path: &Path) -> Result<Path, Failure> {
 }
 
 /// [`to_file`] through a buffer.
-#[allow(dead_code, reason = "for other instruments")]
 pub(crate) fn write(path: &Path, buffer: &mut [u8], fill: impl FnOnce(&mut Output<'_>)) -> Result<(), Failure> {
     to_file(path, |sink| {
         let mut sink = |bytes: &[u8]| sink(bytes);

@@ -74,7 +74,7 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
             set("MIMALLOC_PROF", OsStr::new("1"));
             set("MIMALLOC_PROF_SAMPLE_RATE", OsStr::new(&rate.to_string()));
             set("MIMALLOC_PROF_RECORDING", &pattern(settings.folder, ""));
-            settings.timeline.variables(settings.folder).iter().for_each(|(name, value)| set(name, value));
+            settings.timeline.variables().iter().for_each(|(name, value)| set(name, value));
         }
         What::Exact => {
             set("MIMALLOC_DHAT", OsStr::new("1"));

@@ -1,14 +1,12 @@
 //! The part of `mpp run` that is about timelines: its flags, its variables, its line in the summary.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use mpp_profile::units::{parse_duration, parse_size};
 
-use crate::recording::{Recording, TIMELINE};
+use crate::recording::Recording;
 use crate::{input, timeline};
 
 /// The library would take less, but not keep to it.
@@ -41,25 +39,22 @@ fn disk(text: &str) -> Result<u64, String> {
 }
 
 impl TimelineArgs {
+    /// The flag that asks for what only a timeline has.
+    pub(crate) fn asks(&self) -> Option<&'static str> {
+        self.rss.map(|_| "--rss")
+    }
+
     /// No timeline.
     #[cfg(test)]
     pub(crate) const NONE: Self = Self { rss: None, max_disk: LEAST_DISK, no_timeline: true };
 
-    /// The variables for the library, which writes below the recording's folder.
-    pub(crate) fn variables(&self, folder: &Path) -> Vec<(&'static str, OsString)> {
+    /// The variables for the library, which writes into its folder of the recording.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, OsString)> {
         if self.no_timeline {
             return Vec::new();
         }
-        // In a pattern `%` stands for itself only when it is there twice.
-        let mut pattern = Vec::new();
-        for &byte in folder.as_os_str().as_bytes() {
-            pattern.extend_from_slice(if byte == b'%' { b"%%" } else { std::slice::from_ref(&byte) });
-        }
-        pattern.extend_from_slice(format!("/%p/{TIMELINE}").as_bytes());
-        let mut variables = vec![
-            ("MIMALLOC_TIMELINE", OsString::from_vec(pattern)),
-            ("MIMALLOC_TIMELINE_MAX", self.max_disk.to_string().into()),
-        ];
+        let mut variables =
+            vec![("MIMALLOC_TIMELINE", "1".into()), ("MIMALLOC_TIMELINE_MAX", self.max_disk.to_string().into())];
         if let Some(time) = self.rss {
             variables.push(("MIMALLOC_TIMELINE_INTERVAL", format!("{}ms", time.as_millis()).into()));
         }
@@ -100,14 +95,14 @@ mod tests {
     #[test]
     fn says_what_the_library_shall_do() {
         let args = TimelineArgs { rss: Some(Duration::from_millis(250)), max_disk: 1 << 20, no_timeline: false };
-        let variables = args.variables(Path::new("/50%p"));
+        let variables = args.variables();
         let expected = [
-            ("MIMALLOC_TIMELINE", OsString::from("/50%%p/%p/timeline.bin")),
+            ("MIMALLOC_TIMELINE", OsString::from("1")),
             ("MIMALLOC_TIMELINE_MAX", "1048576".into()),
             ("MIMALLOC_TIMELINE_INTERVAL", "250ms".into()),
         ];
         assert_eq!(variables, expected);
-        assert_eq!(TimelineArgs::NONE.variables(Path::new("/r")), []);
+        assert_eq!(TimelineArgs::NONE.variables(), []);
         assert!(disk("100KiB").is_err() && interval("0").is_err() && interval("10us").is_err());
     }
 }

@@ -36,6 +36,17 @@ pub(super) struct TriggerArgs {
 }
 
 impl TriggerArgs {
+    /// A flag that asks for dumps of samples.
+    pub(super) fn asks(&self) -> Option<&'static str> {
+        let flags = [
+            (self.interval.is_some(), "--interval"),
+            (self.every.is_some(), "--every"),
+            (self.peak.is_some(), "--peak"),
+            (self.on_signal.is_some(), "--on-signal"),
+        ];
+        flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
+    }
+
     /// The variables that tell the library.
     pub(super) fn variables(&self) -> Vec<(&'static str, OsString)> {
         let milliseconds = |time: Duration| format!("{}ms", time.as_millis());

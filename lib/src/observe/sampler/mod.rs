@@ -18,9 +18,8 @@ mod tests;
 pub(crate) mod threads;
 mod visitors;
 
-#[allow(unused_imports, reason = "what other instruments use")]
-pub(crate) use self::{lifetimes::LIFETIMES, run::Hold, run::hold, scale::scale};
 pub(crate) use self::{options::Options, snapshot::Snapshot, visitors::Visitor};
+pub(crate) use self::{run::Hold, run::hold, scale::scale};
 
 use super::timeline::{self, Place};
 use super::unwind::{self, End, StackBounds};

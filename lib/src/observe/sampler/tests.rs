@@ -1,7 +1,7 @@
 //! What becomes of sampled blocks, by way of the heap.
 
 use super::sites::{Counts, Site};
-use super::{LIFETIMES, Options, hold, pause, restart, sampled_of_size, sites, stop, threads};
+use super::{Options, hold, lifetimes::LIFETIMES, pause, restart, sampled_of_size, sites, stop, threads};
 use crate::heap::allocate::{allocate, reallocate};
 use crate::heap::release::release;
 use crate::heap::tests::alone;

@@ -276,7 +276,6 @@ impl Journal {
     }
 
     /// Add what people have to say about this moment.
-    #[allow(dead_code, reason = "for the control channel")]
     pub(super) fn mark(&mut self, now: u64, text: &[u8]) -> Result<(), Trouble> {
         let file = self.disk.open()?;
         let text = &text[..text.len().min(MOST_PAYLOAD - LONGEST_VARINT)];

@@ -197,18 +197,12 @@ pub(crate) fn due(now: u64) -> u64 {
     if is_on() { NEXT.load(Relaxed) } else { u64::MAX }
 }
 
-/// Add a mark with a text to the file. False: there is none.
-#[allow(dead_code, reason = "for the control channel")]
-pub(crate) fn mark(text: &[u8]) -> bool {
-    let mut done = false;
+/// Add a mark with a text to the file, if there is one.
+pub(crate) fn mark(text: &[u8]) {
     if is_on() {
         let now = os::now();
-        with_journal(true, |state| {
-            state.write(|journal| journal.mark(now, text));
-            done = is_on();
-        });
+        with_journal(true, |state| state.write(|journal| journal.mark(now, text)));
     }
-    done
 }
 
 /// The process ends: write what waits, and that this is the end; or say what has ended the recording before.
@@ -237,12 +231,6 @@ fn end() {
         });
         ON.store(false, Relaxed);
     });
-}
-
-/// Events that are missing in the file, and what ended the recording before its time.
-#[allow(dead_code, reason = "for dumps and the control channel")]
-pub(crate) fn losses() -> (u64, Option<Trouble>) {
-    (LOST.load(Relaxed), Trouble::from_code(TROUBLE.load(Relaxed)))
 }
 
 /// Run with the file's lock. Not at all in a signal handler that has interrupted its holder, nor in a process that only shares our memory;
