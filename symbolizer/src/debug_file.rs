@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use crate::elf::Elf;
-use crate::elf::file::{FileData, crc32_of};
+use crate::file::{FileData, crc32_of};
+use crate::object::ObjectFile as _;
 use crate::{Error, Options};
 
 /// Where files of the profiled machine are found on this one.
@@ -51,8 +52,8 @@ impl<'o> Places<'o> {
         original: &Path,
         problems: &mut Vec<Error>,
     ) -> Option<FileData> {
-        let path = elf.file().path();
-        if let Some(id) = elf.build_id() {
+        let path = elf.path();
+        if let Some(id) = elf.identity() {
             let found = self.by_build_id(id, problems);
             if found.is_some() {
                 return found;
@@ -106,11 +107,11 @@ impl<'o> Places<'o> {
     fn check_link(&self, file: &FileData, elf: &Elf<'_>, wanted: u32) -> Result<(), Error> {
         let found = crc32_of(file.path(), self.options)?;
         if found != wanted {
-            let (path, module) = (file.path().to_owned(), elf.file().path().to_owned());
+            let (path, module) = (file.path().to_owned(), elf.path().to_owned());
             return Err(Error::WrongCrc { path, module, found, wanted });
         }
         // One of them may have been made without a build id; if both have one, they are the same.
-        match (Elf::read(file)?.build_id(), elf.build_id()) {
+        match (Elf::read(file)?.identity(), elf.identity()) {
             (Some(_), Some(wanted)) => check_build_id(file, wanted),
             _ => Ok(()),
         }
@@ -121,7 +122,7 @@ impl<'o> Places<'o> {
         let (link, id) = elf.alt_link()?;
         let link = Path::new(OsStr::from_bytes(link));
         // Relative to the folder of the real debug file, not to that of a symbolic link to it.
-        let path = elf.file().path();
+        let path = elf.path();
         let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let by_path = if link.is_absolute() { self.local(link) } else { resolved.parent().map(|dir| dir.join(link)) };
         let by_name = self.debug_dirs().filter_map(|dir| Some(dir.join(".dwz").join(link.file_name()?)));
@@ -153,10 +154,10 @@ impl<'o> Places<'o> {
 /// Refuses a file with another build id, or with none.
 pub(crate) fn check_build_id(file: &FileData, wanted: &[u8]) -> Result<(), Error> {
     let elf = Elf::read(file)?;
-    if elf.build_id() == Some(wanted) {
+    if elf.identity() == Some(wanted) {
         return Ok(());
     }
-    let found = elf.build_id().map_or_else(|| "none".to_owned(), hex);
+    let found = elf.identity().map_or_else(|| "none".to_owned(), hex);
     Err(Error::WrongBuildId { path: file.path().to_owned(), found, wanted: hex(wanted) })
 }
 

@@ -37,6 +37,16 @@ pub enum Error {
         /// The limit in bytes.
         limit: u64,
     },
+    /// The file ends before something that its headers say is in it, or has become shorter since it was opened.
+    #[error("{path:?}: cannot read {size} bytes at offset {offset:#x}; is the file cut short?")]
+    CutShort {
+        /// The file.
+        path: PathBuf,
+        /// Where the missing bytes start.
+        offset: u64,
+        /// How many were wanted.
+        size: u64,
+    },
     /// Not an ELF file, or a damaged one.
     #[error("{path:?}: {what}")]
     BadElf {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::debug_file::{Places, check_build_id};
 use crate::dwarf::{self, Answer, Problem, Sections};
 use crate::elf::Elf;
-use crate::elf::file::FileData;
-use crate::elf::symbols::{Symbols, Table};
+use crate::file::FileData;
+use crate::object::ObjectFile;
+use crate::object::symbols::Table;
 use crate::threads::Permits;
 use crate::{Error, Frame, ModuleReport, Name, Options, Quality, SymbolSource};
 
@@ -74,7 +75,7 @@ impl Image {
             return Err(Error::Deleted { path: path.to_owned() });
         }
         let file = FileData::open(&local, options)?;
-        report.found_build_id = Elf::read(&file)?.build_id().map(<[u8]>::to_vec);
+        report.found_build_id = Elf::read(&file)?.identity().map(<[u8]>::to_vec);
         if let Some(wanted) = &self.build_id {
             check_build_id(&file, wanted)?;
         }
@@ -152,7 +153,7 @@ fn look_up_dwarf(
         sections.map_err(|problem| report.problems.push(problem)).ok()
     });
     let (answers, problems) = dwarf::look_up(&sections, alt_sections.as_ref(), addresses, permits);
-    let path = elf.file().path();
+    let path = elf.path();
     report.problems.extend(problems.into_iter().map(|problem| match problem {
         Problem::Damaged(what) => Error::BadDwarf { path: path.to_owned(), what },
         Problem::TooMuchWork => {
@@ -185,7 +186,7 @@ fn look_up_symbols(
         if poor.is_empty() {
             break;
         }
-        let symbols = match Symbols::read(elf, table) {
+        let symbols = match elf.symbols(table) {
             Ok(Some(symbols)) => symbols,
             Ok(None) => continue,
             Err(problem) => {
@@ -208,7 +209,7 @@ fn look_up_symbols(
         }
         if is_used && report.source == SymbolSource::None {
             report.source = match table {
-                Table::Full => SymbolSource::Symtab { file: elf.file().path().to_owned() },
+                Table::Full => SymbolSource::Symtab { file: elf.path().to_owned() },
                 Table::Dynamic => SymbolSource::Dynsym,
             };
         }

@@ -16,18 +16,16 @@ mod names;
 mod ranges;
 mod units;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use gimli::{LineProgramHeader, SectionId};
-use object::Endianness;
 
 use self::fuel::{Fault, Fuel, Meter};
 use self::lines::Row;
 use self::names::{Names, RawName};
 use self::units::{DebugFile, Task, Unit};
-use crate::elf::Elf;
+use crate::object::ObjectFile;
 use crate::threads::{self, Permits};
 use crate::{Error, Frame, Name};
 
@@ -35,17 +33,17 @@ type Reader<'d> = gimli::EndianSlice<'d, gimli::RunTimeEndian>;
 
 /// The sections of one file that symbolizing needs, unpacked.
 #[derive(Debug)]
-pub(crate) struct Sections<'f> {
-    sections: gimli::DwarfSections<Cow<'f, [u8]>>,
+pub(crate) struct Sections {
+    sections: gimli::DwarfSections<Vec<u8>>,
     endian: gimli::RunTimeEndian,
     size: u64,
 }
 
-impl<'f> Sections<'f> {
+impl Sections {
     /// Reads and unpacks them.
-    pub(crate) fn load(elf: &Elf<'f>) -> Result<Self, Error> {
+    pub(crate) fn load(file: &dyn ObjectFile) -> Result<Self, Error> {
         let mut size = 0;
-        let sections = gimli::DwarfSections::load(|id| -> Result<Cow<'f, [u8]>, Error> {
+        let sections = gimli::DwarfSections::load(|id| -> Result<Vec<u8>, Error> {
             // Locations of variables, macros, name tables and types in units of their own are of no use here, and
             // can be as large as all the rest.
             let content = match id {
@@ -58,17 +56,16 @@ impl<'f> Sections<'f> {
                 | SectionId::DebugRanges
                 | SectionId::DebugRngLists
                 | SectionId::DebugStr
-                | SectionId::DebugStrOffsets => elf.section(id.name())?.unwrap_or_default(),
-                _ => Cow::default(),
+                | SectionId::DebugStrOffsets => match file.section(id.name())? {
+                    Some(section) => section.all()?.into_owned(),
+                    None => Vec::new(),
+                },
+                _ => Vec::new(),
             };
             size += content.len() as u64;
             Ok(content)
         })?;
-        let endian = match elf.endian() {
-            Endianness::Little => gimli::RunTimeEndian::Little,
-            Endianness::Big => gimli::RunTimeEndian::Big,
-        };
-        Ok(Sections { sections, endian, size })
+        Ok(Sections { sections, endian: file.endian(), size })
     }
 
     fn dwarf<'s>(&'s self) -> gimli::Dwarf<Reader<'s>> {
@@ -89,8 +86,8 @@ pub(crate) struct Answer {
 /// Looks up `addresses` (ascending virtual addresses) in the debug information `main`, some of which may have been
 /// moved to the file `supplementary`. One answer for each address, and what went wrong.
 pub(crate) fn look_up(
-    main: &Sections<'_>,
-    supplementary: Option<&Sections<'_>>,
+    main: &Sections,
+    supplementary: Option<&Sections>,
     addresses: &[u64],
     permits: &Permits,
 ) -> (Vec<Option<Answer>>, Vec<Problem>) {

@@ -1,21 +1,23 @@
 //! What a symbolizer needs of an ELF file: segments, named sections, the build id, links to debug files.
 
 pub(crate) mod crc32;
-pub(crate) mod file;
 mod notes;
 pub(crate) mod segments;
-pub(crate) mod symbols;
+mod symbols;
 mod unpack;
 
-use std::borrow::Cow;
+use std::path::Path;
 
 use object::read::ReadRef;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, elf};
 
-use self::file::FileData;
 use self::segments::Segment;
 use crate::Error;
+use crate::file::FileData;
+use crate::object::ObjectFile;
+use crate::object::symbols::{Symbols, Table};
+use crate::section::Section;
 
 /// Largest note section that is searched for the build id, in bytes, and how many such sections: real files have a
 /// handful of notes of less than a hundred bytes.
@@ -28,7 +30,7 @@ pub(crate) struct Elf<'f> {
     endian: Endianness,
     is_64: bool,
     segments: Vec<Segment>,
-    sections: Vec<Section<'f>>,
+    sections: Vec<Header<'f>>,
     build_id: Option<Vec<u8>>,
     /// Largest page size of the machine the file is for.
     page: u64,
@@ -36,7 +38,7 @@ pub(crate) struct Elf<'f> {
 
 /// A section header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Section<'f> {
+struct Header<'f> {
     name: &'f [u8],
     kind: elf::SectionType,
     flags: elf::SectionFlags,
@@ -80,7 +82,7 @@ impl<'f> Elf<'f> {
         }
         let mut sections = Vec::with_capacity(table.len());
         for section in table.iter() {
-            sections.push(Section {
+            sections.push(Header {
                 // A damaged name only makes this one section impossible to find.
                 name: table.section_name(endian, section).unwrap_or_default(),
                 kind: section.sh_type(endian),
@@ -123,31 +125,6 @@ impl<'f> Elf<'f> {
         })
     }
 
-    /// The file it is in.
-    pub(crate) fn file(&self) -> &'f FileData {
-        self.file
-    }
-
-    /// Byte order of the file.
-    pub(crate) fn endian(&self) -> Endianness {
-        self.endian
-    }
-
-    /// The build id, if the linker wrote one.
-    pub(crate) fn build_id(&self) -> Option<&[u8]> {
-        self.build_id.as_deref()
-    }
-
-    /// The virtual address of a byte of the file, if it is loaded at all.
-    pub(crate) fn address_of_offset(&self, offset: u64) -> Option<u64> {
-        segments::address_of_offset(&self.segments, offset, self.page)
-    }
-
-    /// Whether there is debug information, and not only the headers of it.
-    pub(crate) fn has_dwarf(&self) -> bool {
-        self.find(b".debug_info").or_else(|| self.find(b".zdebug_info")).is_some()
-    }
-
     /// The name and CRC-32 in `.gnu_debuglink`.
     pub(crate) fn debug_link(&self) -> Option<(&'f [u8], u32)> {
         let content = self.content(self.find(b".gnu_debuglink")?).ok()?;
@@ -163,38 +140,73 @@ impl<'f> Elf<'f> {
         Some((&content[..length], &content[length + 1..]))
     }
 
-    /// The content of the section called `name`, unpacked; `None` if there is none.
-    pub(crate) fn section(&self, name: &str) -> Result<Option<Cow<'f, [u8]>>, Error> {
-        if let Some(section) = self.find(name.as_bytes()) {
-            let content = self.content(section)?;
-            if !section.flags.contains(elf::SHF_COMPRESSED) {
-                return Ok(Some(Cow::Borrowed(content)));
-            }
-            return unpack::elf_section(content, self.is_64, self.endian, self.file, name).map(Some);
-        }
-        // The older way to mark compressed sections: by their name.
-        let old_name = name.strip_prefix(".debug_").map(|rest| format!(".zdebug_{rest}"));
-        match old_name.and_then(|name| self.find(name.as_bytes())) {
-            Some(section) => unpack::gnu_section(self.content(section)?, self.file, name).map(Some),
-            None => Ok(None),
-        }
+    /// The bytes of a section as they are in the file, to be read piece by piece.
+    fn in_file(&self, section: &Header<'_>) -> Result<Section, Error> {
+        Section::in_file(self.file.source(), section.offset, section.size).ok_or_else(|| self.cut_short(section))
     }
 
     /// The first section called `name` that has content in the file.
-    fn find(&self, name: &[u8]) -> Option<&Section<'f>> {
+    fn find(&self, name: &[u8]) -> Option<&Header<'f>> {
         self.sections.iter().find(|s| s.name == name && s.size != 0 && s.kind != elf::SHT_NOBITS)
     }
 
     /// The bytes of a section as they are in the file.
-    fn content(&self, section: &Section<'f>) -> Result<&'f [u8], Error> {
-        self.file.read_bytes_at(section.offset, section.size).map_err(|()| {
-            let name = String::from_utf8_lossy(section.name);
-            let (offset, size) = (section.offset, section.size);
-            bad(
-                self.file,
-                &format!("section {name:?}: cannot read {size} bytes at offset {offset:#x}; is the file cut short?"),
-            )
-        })
+    fn content(&self, section: &Header<'f>) -> Result<&'f [u8], Error> {
+        self.file.read_bytes_at(section.offset, section.size).map_err(|()| self.cut_short(section))
+    }
+
+    fn cut_short(&self, section: &Header<'_>) -> Error {
+        let name = String::from_utf8_lossy(section.name);
+        let (offset, size) = (section.offset, section.size);
+        bad(
+            self.file,
+            &format!("section {name:?}: cannot read {size} bytes at offset {offset:#x}; is the file cut short?"),
+        )
+    }
+}
+
+impl ObjectFile for Elf<'_> {
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    fn endian(&self) -> gimli::RunTimeEndian {
+        match self.endian {
+            Endianness::Little => gimli::RunTimeEndian::Little,
+            Endianness::Big => gimli::RunTimeEndian::Big,
+        }
+    }
+
+    fn identity(&self) -> Option<&[u8]> {
+        self.build_id.as_deref()
+    }
+
+    fn address_of_offset(&self, offset: u64) -> Option<u64> {
+        segments::address_of_offset(&self.segments, offset, self.page)
+    }
+
+    fn section(&self, name: &str) -> Result<Option<Section>, Error> {
+        if let Some(section) = self.find(name.as_bytes()) {
+            let content = self.in_file(section)?;
+            if !section.flags.contains(elf::SHF_COMPRESSED) {
+                return Ok(Some(content));
+            }
+            return unpack::elf_section(&content, self.is_64, self.endian, self.file, name).map(Some);
+        }
+        // The older way to mark compressed sections: by their name.
+        let old_name = name.strip_prefix(".debug_").map(|rest| format!(".zdebug_{rest}"));
+        match old_name.and_then(|name| self.find(name.as_bytes())) {
+            Some(section) => unpack::gnu_section(&self.in_file(section)?, self.file, name).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn symbols(&self, table: Table) -> Result<Option<Symbols<'_>>, Error> {
+        symbols::read(self, table)
+    }
+
+    fn has_dwarf(&self) -> bool {
+        self.find(b".debug_info").or_else(|| self.find(b".zdebug_info")).is_some()
     }
 }
 

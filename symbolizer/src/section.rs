@@ -1,0 +1,104 @@
+//! The bytes of one section: in a file, read piece by piece, or unpacked in memory.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Error;
+use crate::file::Source;
+
+/// One section of a file. It can be copied, and read by many threads at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    source: Arc<Source>,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    /// As it is in the file.
+    InFile { offset: u64, len: u64 },
+    /// It was compressed.
+    Unpacked(Arc<[u8]>),
+}
+
+impl Section {
+    /// The part `offset..offset + len` of a file; `None` if the file is shorter than that.
+    pub(crate) fn in_file(source: &Arc<Source>, offset: u64, len: u64) -> Option<Self> {
+        source.holds(offset, len).then(|| Section { source: Arc::clone(source), place: Place::InFile { offset, len } })
+    }
+
+    /// What a part of the file was unpacked to; already accounted for.
+    pub(crate) fn unpacked(source: &Arc<Source>, bytes: Vec<u8>) -> Self {
+        Section { source: Arc::clone(source), place: Place::Unpacked(bytes.into()) }
+    }
+
+    /// Its size in bytes, unpacked.
+    pub(crate) fn len(&self) -> u64 {
+        match &self.place {
+            Place::InFile { len, .. } => *len,
+            Place::Unpacked(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// A piece of it; nothing of it is kept here. It fails when the section has no such piece, or the file has become
+    /// shorter.
+    pub(crate) fn bytes(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>, Error> {
+        let size = range.end.checked_sub(range.start).filter(|_| range.end <= self.len());
+        let cut_short =
+            || Error::CutShort { path: self.source.path().to_owned(), offset: range.start, size: range.end };
+        let size = size.ok_or_else(cut_short)?;
+        match &self.place {
+            Place::InFile { offset, .. } => {
+                let mut buffer = vec![0; usize::try_from(size).map_err(|_| cut_short())?];
+                self.source.read_at(offset + range.start, &mut buffer)?;
+                Ok(Cow::Owned(buffer))
+            }
+            Place::Unpacked(bytes) => Ok(Cow::Borrowed(&bytes[range.start as usize..range.end as usize])),
+        }
+    }
+
+    /// All of it, counted against what may be kept of the file.
+    pub(crate) fn all(&self) -> Result<Cow<'_, [u8]>, Error> {
+        if let Place::InFile { len, .. } = self.place {
+            self.source.charge(len)?;
+        }
+        self.bytes(0..self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Section;
+    use crate::file::FileData;
+    use crate::{Error, Options};
+    use std::path::Path;
+
+    #[test]
+    fn pieces_inside_and_beyond() {
+        let file = FileData::from_bytes(Path::new("m"), b"0123456789".to_vec(), &Options::default());
+        assert!(Section::in_file(file.source(), 5, 6).is_none());
+        assert!(Section::in_file(file.source(), u64::MAX, 2).is_none());
+        let in_file = Section::in_file(file.source(), 2, 5).expect("a section");
+        let unpacked = Section::unpacked(file.source(), b"23456".to_vec());
+        for section in [&in_file, &unpacked] {
+            assert_eq!(section.len(), 5);
+            assert_eq!(&*section.all().expect("all"), b"23456");
+            assert_eq!(&*section.bytes(1..3).expect("a piece"), b"34");
+            for range in [3..6, 6..6, u64::MAX..u64::MAX] {
+                assert!(matches!(section.bytes(range), Err(Error::CutShort { .. })));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_becomes_shorter_is_an_error() {
+        let path = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(path.path(), b"0123456789").expect("written");
+        let file = FileData::open(path.path(), &Options::default()).expect("opened");
+        let section = Section::in_file(file.source(), 0, 10).expect("a section");
+        path.as_file().set_len(5).expect("shorter");
+        assert!(section.bytes(0..5).is_ok());
+        assert!(matches!(section.bytes(0..6), Err(Error::CutShort { offset: 0, size: 6, .. })));
+    }
+}
