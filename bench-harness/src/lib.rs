@@ -5,7 +5,7 @@
 //! that into pass, fail or "cannot tell", and [`rss`] reads the memory of a running process.
 //!
 //! [`performance`] is the table of this allocator and its [`peers`]: planned, run, summed up and written. [`memory_return`] is
-//! the same for what comes back to the system, and [`overhead`] for what watching costs. [`child`] runs one program with a limit on its time.
+//! the same for what comes back to the system, and [`overhead`] for what watching costs, [`symbols`] for looking up addresses. [`child`] runs one program with a limit on its time.
 //!
 //! # Design constraints
 //!
@@ -27,6 +27,7 @@ pub mod performance;
 pub mod progress;
 pub mod rss;
 pub mod stats;
+pub mod symbols;
 pub mod verdict;
 
 pub use error::BenchError;
