@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
-use crate::verbs::{ctl::CtlArgs, flame::FlameArgs, run::RunArgs, timeline::TimelineArgs, top::TopArgs};
+use crate::verbs::{
+    ctl::CtlArgs, flame::FlameArgs, run::RunArgs, symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,6 +39,8 @@ pub(crate) enum Verb {
     Flame(FlameArgs),
     /// How much memory a process had while it ran
     Timeline(TimelineArgs),
+    /// Functions, files and lines of addresses of a program or library
+    Symbolize(SymbolizeArgs),
     /// Ask a process that runs, or tell it what to do
     Ctl(CtlArgs),
 }

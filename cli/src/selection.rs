@@ -104,12 +104,15 @@ impl<'a> Names<'a> {
         match self.choice {
             NamesChoice::Full => function.to_owned(),
             NamesChoice::Raw => self.symbols.mangled(function).to_owned(),
-            NamesChoice::Short => {
-                let short = SymbolName::parse(function).short();
-                // Names of languages whose spelling is not known (`strings.(*Builder).Grow`) can lose their end.
-                let is_whole = !short.trim().is_empty() && !short.starts_with("::") && !short.ends_with('.');
-                if is_whole { short } else { function.to_owned() }
-            }
+            NamesChoice::Short => short(function),
         }
     }
+}
+
+/// The short form of a name. Never empty unless the name is.
+pub(crate) fn short(function: &str) -> String {
+    let short = SymbolName::parse(function).short();
+    // Names of languages whose spelling is not known (`strings.(*Builder).Grow`) can lose their end.
+    let is_whole = !short.trim().is_empty() && !short.starts_with("::") && !short.ends_with('.');
+    if is_whole { short } else { function.to_owned() }
 }

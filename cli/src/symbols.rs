@@ -1,6 +1,7 @@
 //! Brings a profile and the symbolizer together: module table and addresses out, functions and lines in.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use mpp_profile::{Frame, Profile, Resolution, lookup_address};
@@ -21,9 +22,7 @@ pub(crate) struct Symbols {
 impl Symbols {
     /// Looks where the flags say.
     pub(crate) fn new(args: &SymbolArgs) -> Symbols {
-        let options =
-            Options { debug_dirs: args.debug_dir.clone(), sysroot: args.sysroot.clone(), ..Options::default() };
-        Symbols { symbolizer: Symbolizer::new(options), mangled: HashMap::new(), notes: Vec::new() }
+        Symbols { symbolizer: Symbolizer::new(options(args)), mangled: HashMap::new(), notes: Vec::new() }
     }
 
     /// Fills in the names of all locations that have none yet, in one batch.
@@ -56,6 +55,26 @@ impl Symbols {
     }
 }
 
+/// What the flags ask for, in the symbolizer's terms.
+pub(crate) fn options(args: &SymbolArgs) -> Options {
+    Options { debug_dirs: args.debug_dir.clone(), sysroot: args.sysroot.clone(), ..Options::default() }
+}
+
+/// Where symbols come from, in one word for programs, and the file if it is told.
+pub(crate) fn source(source: &SymbolSource) -> (&'static str, Option<&Path>) {
+    match source {
+        SymbolSource::Dwarf { file } => ("dwarf", Some(file)),
+        SymbolSource::Symtab { file } => ("symtab", Some(file)),
+        SymbolSource::Dynsym => ("dynsym", None),
+        SymbolSource::None => ("none", None),
+    }
+}
+
+/// Lower-case hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn module(module: &mpp_profile::Module) -> mpp_symbolizer::Module {
     // The symbolizer wants the kernel's mark, which makes it distrust the file that has the path by now.
     let mark = if module.deleted { " (deleted)" } else { "" };
@@ -85,7 +104,8 @@ fn resolution(answer: Symbolized, mangled: &mut HashMap<Arc<str>, Arc<str>>) -> 
     Resolution { file_address, frames: answer.frames.into_iter().map(frame).collect() }
 }
 
-fn note(report: &ModuleReport) -> String {
+/// Where the symbols of a file came from, and what went wrong. Not escaped.
+pub(crate) fn note(report: &ModuleReport) -> String {
     let source = match &report.source {
         SymbolSource::Dwarf { file } => format!("lines and inlined functions from {}", file.display()),
         SymbolSource::Symtab { file } => format!("names only, from the symbol table of {}", file.display()),
@@ -93,7 +113,7 @@ fn note(report: &ModuleReport) -> String {
         SymbolSource::None => "no symbols".to_owned(),
     };
     let build_id = report.wanted_build_id.as_ref().or(report.found_build_id.as_ref());
-    let build_id = build_id.map_or("none".to_owned(), |id| id.iter().map(|byte| format!("{byte:02x}")).collect());
+    let build_id = build_id.map_or("none".to_owned(), |id| hex(id));
     let counts =
         format!("{} with lines, {} with names, {} unresolved", report.with_lines, report.with_name, report.unresolved);
     let mut text = format!("{}: {source}; addresses: {counts}; build id {build_id}", report.path.display());

@@ -22,8 +22,10 @@ pub(crate) struct Image {
     pub(crate) build_id: Option<Vec<u8>>,
     /// Indices of its modules with wanted addresses, ascending.
     pub(crate) modules: Vec<usize>,
-    /// Offsets in the file, ascending and distinct.
+    /// Offsets in the file, ascending and distinct; virtual addresses if `by_address`.
     pub(crate) offsets: Vec<u64>,
+    /// Whether somebody asks about a file and its own addresses, not about a process.
+    pub(crate) by_address: bool,
 }
 
 /// What was found for one offset.
@@ -52,14 +54,25 @@ impl Image {
             report.problems.push(error);
             self.offsets.iter().map(|&offset| Place::new(offset, Vec::new())).collect()
         });
-        for place in &places {
-            match place.quality {
-                Quality::Lines => report.with_lines += 1,
-                Quality::Name => report.with_name += 1,
-                Quality::Nothing => report.unresolved += 1,
-            }
-        }
+        count(&places, &mut report);
         (places, report)
+    }
+
+    /// The same of whatever file is at the path on this machine.
+    ///
+    /// # Errors
+    /// If that is no file that symbols could be looked up in.
+    pub(crate) fn symbolize_as_it_is(
+        &self,
+        options: &Options,
+        permits: &Permits,
+    ) -> Result<(Vec<Place>, ModuleReport), Error> {
+        let file = FileData::open(&self.path, options)?;
+        let found_build_id = Elf::read(&file)?.build_id().map(<[u8]>::to_vec);
+        let mut report = ModuleReport { path: self.path.clone(), found_build_id, ..ModuleReport::default() };
+        let places = self.look_up(&file, options, permits, &mut report)?;
+        count(&places, &mut report);
+        Ok((places, report))
     }
 
     /// Opens the file if it is the one that was profiled.
@@ -97,7 +110,8 @@ impl Image {
         let with_dwarf = debug_elf.as_ref().unwrap_or(&elf);
 
         // Addresses always by the file itself: the program headers of a separate debug file may say nothing.
-        let addresses: Vec<Option<u64>> = self.offsets.iter().map(|&offset| elf.address_of_offset(offset)).collect();
+        let address = |&offset: &u64| if self.by_address { Some(offset) } else { elf.address_of_offset(offset) };
+        let addresses: Vec<Option<u64>> = self.offsets.iter().map(address).collect();
         let mut sorted: Vec<u64> = addresses.iter().flatten().copied().collect();
         sorted.sort_unstable();
         sorted.dedup();
@@ -125,6 +139,17 @@ impl Place {
         // A file without a line and a function says nothing.
         let frames = if quality == Quality::Nothing { Vec::new() } else { frames };
         Place { file_address, frames, quality }
+    }
+}
+
+/// Adds up how much is known.
+fn count(places: &[Place], report: &mut ModuleReport) {
+    for place in places {
+        match place.quality {
+            Quality::Lines => report.with_lines += 1,
+            Quality::Name => report.with_name += 1,
+            Quality::Nothing => report.unresolved += 1,
+        }
     }
 }
 

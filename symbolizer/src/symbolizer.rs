@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::image::Image;
 use crate::threads::{self, Permits};
-use crate::{Module, ModuleReport, Options, Symbolized};
+use crate::{Error, Module, ModuleReport, Options, Symbolized};
 
 /// Looks up the functions and lines of addresses of a process.
 ///
@@ -42,6 +42,7 @@ impl Symbolizer {
                 build_id: module.build_id.clone(),
                 modules: Vec::new(),
                 offsets: Vec::new(),
+                by_address: false,
             });
             image.modules.push(location.module);
             image.offsets.push(location.offset);
@@ -73,6 +74,33 @@ impl Symbolizer {
             }
         };
         addresses.iter().zip(located).map(answer).collect()
+    }
+
+    /// One answer for each of `addresses` of the file at `path`, in the same order, whether it was ever mapped or not.
+    ///
+    /// The addresses are virtual ones as the headers of the file count them, and as `nm` and disassemblers print them.
+    /// They may repeat and be in any order. `path` is one on this machine, also with a
+    /// [`sysroot`](Options::sysroot). The answers name no module.
+    ///
+    /// # Errors
+    /// If there is no file at `path`, or none that symbols can be looked up in. What else goes wrong is in the
+    /// [`report`](Self::report).
+    pub fn symbolize_file(&mut self, path: &Path, addresses: &[u64]) -> Result<Vec<Symbolized>, Error> {
+        let mut offsets = addresses.to_vec();
+        offsets.sort_unstable();
+        offsets.dedup();
+        // Debug files are searched by the folder of the file, too.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let image = Image { path, build_id: None, modules: Vec::new(), offsets, by_address: true };
+        self.report.clear();
+        let (places, report) = image.symbolize_as_it_is(&self.options, &Permits::new(self.options.threads))?;
+        self.report.push(report);
+        let answer = |&address: &u64| {
+            let place = image.offsets.binary_search(&address).ok().and_then(|index| places.get(index));
+            let (frames, quality) = place.map(|place| (place.frames.clone(), place.quality)).unwrap_or_default();
+            Symbolized { module: None, file_address: address, frames, quality }
+        };
+        Ok(addresses.iter().map(answer).collect())
     }
 
     /// What was found for each file that addresses of the last batch fell in, ordered by path.

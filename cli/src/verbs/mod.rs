@@ -3,5 +3,6 @@
 pub(crate) mod ctl;
 pub(crate) mod flame;
 pub(crate) mod run;
+pub(crate) mod symbolize;
 pub(crate) mod timeline;
 pub(crate) mod top;
