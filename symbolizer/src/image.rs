@@ -68,7 +68,7 @@ impl Image {
         permits: &Permits,
     ) -> Result<(Vec<Place>, ModuleReport), Error> {
         let file = FileData::open(&self.path, options)?;
-        let found_build_id = Elf::read(&file)?.build_id().map(<[u8]>::to_vec);
+        let found_build_id = Elf::read(&file)?.identity().map(<[u8]>::to_vec);
         let mut report = ModuleReport { path: self.path.clone(), found_build_id, ..ModuleReport::default() };
         let places = self.look_up(&file, options, permits, &mut report)?;
         count(&places, &mut report);
