@@ -58,6 +58,7 @@ mod symbolized;
 mod symbolizer;
 mod threads;
 
+pub use demangle::{NameStyle, demangle, restyle};
 pub use error::Error;
 pub use module::Module;
 pub use options::Options;

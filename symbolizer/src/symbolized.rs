@@ -49,7 +49,8 @@ pub struct Frame {
 pub struct Name {
     /// As the linker knows it (mangled), or as the source has it when the debug information gives no linker name.
     pub raw: Arc<str>,
-    /// As people write it; equal to `raw` when `raw` is not mangled or cannot be demangled.
+    /// In the full style of [`NameStyle`](crate::NameStyle), but without the hashes of Rust's names, which differ from
+    /// build to build; equal to `raw` when `raw` is not mangled or cannot be demangled.
     pub demangled: Arc<str>,
 }
 
@@ -60,8 +61,9 @@ impl Name {
     /// The name that `raw` is, with bytes that are not UTF-8 replaced.
     pub(crate) fn from_raw(raw: &[u8]) -> Self {
         let raw = String::from_utf8_lossy(&raw[..raw.len().min(Self::MAX_RAW)]);
-        let demangled = crate::demangle::demangle(&raw);
+        let demangled = crate::demangle::name_to_keep(&raw);
+        let demangled = (*demangled != *raw).then(|| Arc::from(demangled.into_owned()));
         let raw: Arc<str> = Arc::from(raw);
-        Name { demangled: demangled.map_or_else(|| Arc::clone(&raw), Arc::from), raw }
+        Name { demangled: demangled.unwrap_or_else(|| Arc::clone(&raw)), raw }
     }
 }

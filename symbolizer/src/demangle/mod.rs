@@ -1,6 +1,16 @@
 //! From the linker's names to those that people write.
 
+mod arguments;
+mod normal;
+mod path;
+mod short;
+mod style;
+mod walk;
+
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
+
+pub use style::{NameStyle, restyle};
 
 /// Longest mangled name that is demangled, and longest result, in bytes. A few bytes can stand for a name of any
 /// length, by referring to earlier parts again and again.
@@ -9,45 +19,65 @@ const MAX_LENGTH: usize = 32 << 10;
 /// Deepest nesting of a C++ name that is followed.
 const MAX_DEPTH: u32 = 128;
 
-/// The name as people write it; `None` if it is not mangled or cannot be demangled.
+/// A linker's name in the wanted style; the name itself if it is not mangled or cannot be demangled.
 ///
-/// - Rust, both schemes: without the hash at the end.
-/// - C++ (Itanium scheme): with parameters.
-/// - Suffixes by which GCC and LLVM tell copies and parts of a function apart become `[clone .cold]`, also on plain C
-///   names; LLVM's `.llvm.<number>`, which only keeps local names unique, goes.
-/// - Versions of dynamic symbols (`memcpy@@GLIBC_2.14`) go; `@plt` stays.
-pub(crate) fn demangle(raw: &str) -> Option<String> {
-    if raw.len() > MAX_LENGTH {
-        return None;
+/// Versions of dynamic symbols (`memcpy@@GLIBC_2.14`) go in all styles but the raw one, `@plt` stays. Suffixes by which
+/// GCC and LLVM tell copies and parts of a function apart become `[clone .cold]` in the full style, also on plain C
+/// names, and go in shorter ones; LLVM's `.llvm.<number>`, which only keeps local names unique, goes in both.
+///
+/// Names that debug information gives instead of a linker's name, such as `vector<int>::push_back`, are styled by
+/// [`restyle`].
+pub fn demangle(raw: &str, style: NameStyle) -> Cow<'_, str> {
+    show(raw, style, true)
+}
+
+/// The name that profiles keep: the full style, but without the hashes of Rust's names. Those are other ones in each
+/// build, and profiles of two builds are compared by names.
+pub(crate) fn name_to_keep(raw: &str) -> Cow<'_, str> {
+    show(raw, NameStyle::Full, false)
+}
+
+fn show(raw: &str, style: NameStyle, with_hash: bool) -> Cow<'_, str> {
+    if style == NameStyle::Raw || raw.len() > MAX_LENGTH {
+        return Cow::Borrowed(raw);
+    }
+    if raw.contains([' ', '<', '{', ':']) {
+        return restyle(raw, style);
     }
     let (name, version) = split_version(raw);
-    let mut shown = rust(name);
-    if shown.is_none() {
-        let (base, suffixes) = split_clones(name);
-        let demangled = cpp(base);
-        if demangled.is_some() || base.len() != name.len() {
-            let mut text = demangled.unwrap_or_else(|| base.to_owned());
-            for suffix in suffixes {
-                text += &format!(" [clone {suffix}]");
-            }
-            shown = Some(text);
-        }
+    let (base, suffixes) = split_clones(name);
+    let shown = match rust(base, style, with_hash).or_else(|| cpp(base, style)) {
+        Some(shown) => Cow::Owned(shown),
+        None => Cow::Borrowed(base),
+    };
+    let is_full = style == NameStyle::Full && !suffixes.is_empty();
+    if !is_full && version != Some("plt") {
+        return shown;
     }
-    match (shown, version) {
-        (Some(shown), Some("plt")) => Some(shown + "@plt"),
-        (None, Some("plt")) => None,
-        (shown, version) => shown.or_else(|| version.is_some().then(|| name.to_owned())),
+    let mut shown = shown.into_owned();
+    for suffix in suffixes.iter().filter(|_| is_full) {
+        shown.push_str(" [clone ");
+        shown.push_str(suffix);
+        shown.push(']');
     }
+    if version == Some("plt") {
+        shown.push_str("@plt");
+    }
+    Cow::Owned(shown)
 }
 
-fn rust(name: &str) -> Option<String> {
+/// A Rust name of either scheme.
+fn rust(name: &str, style: NameStyle, with_hash: bool) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(name).ok()?;
     let mut out = Bounded(String::new());
-    write!(out, "{demangled:#}").ok()?;
-    Some(out.0)
+    match style {
+        NameStyle::Full if with_hash => write!(out, "{demangled}").ok()?,
+        _ => write!(out, "{demangled:#}").ok()?,
+    }
+    if style == NameStyle::Full { Some(out.0) } else { Some(style::rust(&out.0, style)) }
 }
 
-fn cpp(name: &str) -> Option<String> {
+fn cpp(name: &str, style: NameStyle) -> Option<String> {
     // The two prefixes of global constructors and destructors aside, only `_Z` (`__Z` on macOS) starts a mangled name.
     if !name.starts_with("_Z") && !name.starts_with("__Z") && !name.starts_with("_GLOBAL_") {
         return None;
@@ -57,7 +87,7 @@ fn cpp(name: &str) -> Option<String> {
     let options = cpp_demangle::DemangleOptions::new().recursion_limit(MAX_DEPTH);
     let mut out = Bounded(String::new());
     symbol.structured_demangle(&mut out, &options).ok()?;
-    Some(out.0)
+    Some(restyle(&out.0, style).into_owned())
 }
 
 /// A string that refuses to grow too long.
@@ -106,11 +136,11 @@ fn split_clones(name: &str) -> (&str, Vec<&str>) {
 
 #[cfg(test)]
 mod tests {
-    use super::demangle;
+    use super::name_to_keep;
 
     #[track_caller]
     fn check(raw: &str, expected: &str) {
-        assert_eq!(demangle(raw).as_deref().unwrap_or(raw), expected);
+        assert_eq!(name_to_keep(raw), expected);
     }
 
     #[test]
@@ -148,10 +178,10 @@ mod tests {
     #[test]
     fn broken_names_stay_as_they_are() {
         for raw in ["_Z", "_ZN3foo", "_R", "_RNvC", "_ZN99999999999999999999999fooE", "_ZZZZZZ"] {
-            assert_eq!(demangle(raw), None, "{raw}");
+            assert_eq!(name_to_keep(raw), raw);
         }
         let nested = format!("_Z1f{}i", "P".repeat(30_000));
-        assert_eq!(demangle(&nested), None);
+        assert_eq!(name_to_keep(&nested), nested);
     }
 
     #[test]
@@ -163,11 +193,10 @@ mod tests {
             raw += &format!("1AI{reference}{reference}E");
         }
         raw += "EvT_";
-        let shown = demangle(&raw).unwrap_or_default();
-        assert!(shown.len() <= super::MAX_LENGTH);
+        assert!(name_to_keep(&raw).len() <= super::MAX_LENGTH);
         let mut raw = "_RNvC1a1bINtC1a1A".to_owned();
         raw += &"TB2_B2_".repeat(1000);
-        assert!(demangle(&raw).unwrap_or_default().len() <= super::MAX_LENGTH);
+        assert!(name_to_keep(&raw).len() <= super::MAX_LENGTH);
     }
 
     fn radix_36(number: usize) -> String {
