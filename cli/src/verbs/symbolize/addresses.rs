@@ -91,7 +91,7 @@ mod tests {
     fn addresses_with_and_without_prefix() {
         let input = b"0x1139\n\n  4A20 \r\nffffffffffffffff\n0X0";
         assert_eq!(read(&input[..]).expect("addresses"), [0x1139, 0x4a20, u64::MAX, 0]);
-        assert_eq!(read(&b""[..]).expect("nothing"), []);
+        assert_eq!(read(&b""[..]).expect("nothing"), Vec::<u64>::new());
     }
 
     #[test]
