@@ -1,9 +1,9 @@
-//! Programs of several layouts and languages, instruction by instruction against binutils.
+//! Programs in several languages, and the names of their functions.
 
 mod common;
 
 use common::{FUNCTIONS, Folder, assert_like_binutils, instructions, lines, symbol, symbolize};
-use mpp_symbolizer::{Module, Options, Quality, Symbolizer};
+use mpp_symbolizer::Quality;
 use std::process::Command;
 
 #[test]
@@ -21,86 +21,6 @@ fn inlined_calls_and_lines_in_position_independent_code() {
     assert_eq!(deepest.quality, Quality::Lines);
     let path = deepest.frames[0].file.as_deref().expect("a file");
     assert_eq!(std::path::Path::new(path), folder.path("shapes.h"));
-}
-
-#[test]
-fn every_layout_of_segments() {
-    let folder = Folder::new();
-    let layouts: [(&str, &[&str]); 7] = [
-        ("fixed", &["-no-pie"]),
-        ("fixed-high", &["-no-pie", "-Wl,-Ttext-segment=0x10000000"]),
-        ("one-segment", &["-pie", "-fPIE", "-Wl,-z,noseparate-code"]),
-        ("fixed-one-segment", &["-no-pie", "-Wl,-z,noseparate-code"]),
-        ("own-pages", &["-pie", "-fPIE", "-Wl,-z,separate-code"]),
-        ("moved-text", &["-pie", "-fPIE", "-Wl,--section-start=.text=0x7654320"]),
-        ("sections", &["-ffunction-sections", "-Wl,--gc-sections"]),
-    ];
-    let mut is_unlike = false;
-    for (name, flags) in layouts {
-        let program = folder.program(name, flags);
-        assert_like_binutils(&program, &FUNCTIONS);
-        let address = symbol(&program, "outer").0;
-        is_unlike |= common::mapped(&program, 0).iter().any(|m| m.contains(address) && m.start != m.file_offset);
-    }
-    assert!(is_unlike, "no layout has addresses unlike offsets");
-}
-
-#[test]
-fn running_processes_of_every_layout() {
-    let folder = Folder::new();
-    for (name, flags) in [
-        ("pie", &["-pie", "-fPIE"][..]),
-        ("fixed", &["-no-pie"]),
-        ("moved-text", &["-pie", "-fPIE", "-Wl,--section-start=.text=0x7654320"]),
-        ("one-segment", &["-pie", "-fPIE", "-Wl,-z,noseparate-code"]),
-    ] {
-        let program = folder.program(name, flags);
-        let printed = common::run(&mut Command::new(&program));
-        let (addresses, maps) = printed.split_once('\n').expect("addresses, then the map");
-        let hex = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).expect("a hex number");
-        let addresses: Vec<u64> = addresses.split_whitespace().map(hex).collect();
-        let module = |line: &str| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let (start, end) = words[0].split_once('-')?;
-            let path = words.get(5).copied().unwrap_or_default().into();
-            Some(Module { start: hex(start), end: hex(end), file_offset: hex(words[2]), path, build_id: None })
-        };
-        let modules: Vec<Module> = maps.lines().filter_map(module).collect();
-        let answers = Symbolizer::new(Options::default()).symbolize(&modules, &addresses);
-        for (function, answer) in ["outer", "main"].into_iter().zip(answers) {
-            let found = lines(&answer);
-            assert_eq!(found.last().map(|(name, ..)| name.as_str()), Some(function), "{name}: {maps}");
-            assert_eq!(answer.file_address, symbol(&program, function).0, "{name}");
-        }
-    }
-}
-
-#[test]
-fn compressed_and_older_debug_information() {
-    let folder = Folder::new();
-    for (name, flags) in [
-        ("zlib", &["-gz=zlib"][..]),
-        ("dwarf-4", &["-gdwarf-4"]),
-        ("dwarf-3", &["-gdwarf-3"]),
-        ("dwarf-2", &["-gdwarf-2"]),
-        ("no-aranges", &["-gno-column-info", "-gno-variable-location-views"]),
-    ] {
-        assert_like_binutils(&folder.program(name, flags), &FUNCTIONS);
-    }
-    // Binutils does not read these two, so its opinion here is that on the same code with other debug information.
-    let zlib = folder.path("zlib");
-    for (name, flag) in [("zlib-gnu", "-gz=zlib-gnu"), ("dwarf-64", "-gdwarf64")] {
-        let program = folder.program(name, &[flag]);
-        let addresses = instructions(&program, &FUNCTIONS);
-        let ours: Vec<_> = symbolize(&program, &addresses).iter().map(lines).collect();
-        assert_eq!(ours, common::binutils(&zlib, &addresses), "{name}");
-    }
-    let sections = common::run(Command::new("readelf").arg("-SW").arg(folder.path("zlib-gnu")));
-    assert!(sections.contains(".zdebug_info"), "{sections}");
-
-    let packed = folder.path("zstd");
-    common::run(Command::new("objcopy").arg("--compress-debug-sections=zstd").args([&zlib, &packed]));
-    assert_like_binutils(&packed, &FUNCTIONS);
 }
 
 #[test]

@@ -297,20 +297,3 @@ fn addresses_outside_of_all_modules() {
     assert!(answers.iter().all(|a| a.module.is_none() && a.frames.is_empty()));
     assert!(symbolizer.report().is_empty());
 }
-
-#[test]
-fn debug_information_shared_by_dwz() {
-    let split = Split::new();
-    let second = split.folder.program("second", &["-pie", "-fPIE"]);
-    let plain = split.folder.program("plain", &["-pie", "-fPIE"]);
-    let common = split.folder.path("common.dwz");
-    let files = [split.folder.path("first.dwz"), split.folder.path("second.dwz")];
-    std::fs::copy(&plain, &files[0]).expect("a copy");
-    std::fs::copy(&second, &files[1]).expect("a copy");
-    run(Command::new("dwz").arg("-m").arg(&common).arg("-M").arg(&common).args(&files));
-    let sections = run(Command::new("readelf").arg("-SW").arg(&files[0]));
-    assert!(sections.contains(".gnu_debugaltlink"), "dwz found nothing to share: {sections}");
-    let addresses = instructions(&plain, &FUNCTIONS);
-    let ours: Vec<_> = common::symbolize(&files[0], &addresses).iter().map(lines).collect();
-    assert_eq!(ours, binutils(&plain, &addresses));
-}

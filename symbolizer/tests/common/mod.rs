@@ -4,6 +4,11 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod compare;
+pub(crate) mod opinions;
+pub(crate) mod project;
+pub(crate) mod tools;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +17,10 @@ use mpp_symbolizer::{Module, Options, Symbolized, Symbolizer};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use object::{Endianness, elf};
 
+pub(crate) use self::tools::run;
+
 /// A folder that goes away with the test.
+#[derive(Debug)]
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -109,34 +117,30 @@ int main(int argc, char **argv)
 /// The functions of [`PROGRAM`].
 pub(crate) const FUNCTIONS: [&str; 4] = ["outer", "apart", "plain", "main"];
 
-/// Runs a command and returns what it prints.
-#[track_caller]
-pub(crate) fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| {
-        panic!("{error}: cannot start {command:?}; these tests need gcc, g++, rustc and binutils")
-    });
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{errors}", output.status);
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// Addresses of all instructions of the functions called `names`, by `objdump`.
+/// Addresses of all instructions of the functions called `names`, by `objdump`; of all functions, if there are no names.
 #[track_caller]
 pub(crate) fn instructions(file: &Path, names: &[&str]) -> Vec<u64> {
+    let addresses = code_of(file, |name| names.is_empty() || names.contains(&name));
+    assert!(!addresses.is_empty(), "no instructions of {names:?} in {}", file.display());
+    addresses
+}
+
+/// Addresses of all instructions of the functions with names for which `is_wanted`, by `objdump`.
+#[track_caller]
+pub(crate) fn code_of(file: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<u64> {
     let listing = run(Command::new("objdump").args(["-d", "--no-show-raw-insn", "-w"]).arg(file));
     let mut addresses = Vec::new();
-    let mut is_wanted = false;
+    let mut is_in = false;
     for line in listing.lines() {
         if let Some(name) = line.strip_suffix(">:").and_then(|line| line.split_once(" <")) {
-            is_wanted = names.is_empty() || names.contains(&name.1);
-        } else if is_wanted && let Some((address, text)) = line.trim_start().split_once(":\t") {
+            is_in = is_wanted(name.1);
+        } else if is_in && let Some((address, text)) = line.trim_start().split_once(":\t") {
             // Padding between functions belongs to none.
-            if !text.contains("nop") && !text.starts_with("xchg   %ax,%ax") && !text.contains("cs ") {
+            if !text.contains("nop") && text != "int3" && !text.starts_with("xchg   %ax,%ax") && !text.contains("cs ") {
                 addresses.extend(u64::from_str_radix(address, 16));
             }
         }
     }
-    assert!(!addresses.is_empty(), "no instructions of {names:?} in {}", file.display());
     addresses
 }
 
