@@ -178,6 +178,9 @@ pub(crate) struct SymbolArgs {
     /// Copy of the root folder of the machine that the profile comes from
     #[arg(long, value_name = "DIR", env = "MPP_SYSROOT", hide_env_values = true)]
     pub(crate) sysroot: Option<PathBuf>,
+    /// Read debug information again, and do not keep what is found below $XDG_CACHE_HOME/mpp/symbols
+    #[arg(long, env = "MPP_NO_SYMBOL_CACHE", hide_env_values = true)]
+    pub(crate) no_symbol_cache: bool,
 }
 
 /// Where a report goes.

@@ -66,7 +66,7 @@ pub(crate) fn ld_preload(library: &Path, existing: Option<&OsStr>) -> OsString {
 }
 
 /// Where caches belong by the XDG base directory specification: relative paths are to be ignored.
-fn cache_folder() -> Option<PathBuf> {
+pub(crate) fn cache_folder() -> Option<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
 }

@@ -8,6 +8,7 @@ use mpp_profile::{Frame, Profile, Resolution, lookup_address};
 use mpp_symbolizer::{ModuleReport, Options, SymbolSource, Symbolized, Symbolizer};
 
 use crate::args::SymbolArgs;
+use crate::preload::cache_folder;
 
 /// The symbolizer, and what it said about the profiles it was given.
 #[derive(Debug)]
@@ -57,16 +58,21 @@ impl Symbols {
 
 /// What the flags ask for, in the symbolizer's terms.
 pub(crate) fn options(args: &SymbolArgs) -> Options {
-    Options { debug_dirs: args.debug_dir.clone(), sysroot: args.sysroot.clone(), ..Options::default() }
+    Options {
+        debug_dirs: args.debug_dir.clone(),
+        sysroot: args.sysroot.clone(),
+        cache_dir: if args.no_symbol_cache { None } else { cache_folder().map(|folder| folder.join("mpp/symbols")) },
+        ..Options::default()
+    }
 }
 
 /// Where symbols come from, in one word for programs, and the file if it is told.
 pub(crate) fn source(source: &SymbolSource) -> (&'static str, Option<&Path>) {
-    match source {
+    match source.origin() {
         SymbolSource::Dwarf { file } => ("dwarf", Some(file)),
         SymbolSource::Symtab { file } => ("symtab", Some(file)),
         SymbolSource::Dynsym => ("dynsym", None),
-        SymbolSource::None => ("none", None),
+        SymbolSource::Stored { .. } | SymbolSource::None => ("none", None),
     }
 }
 
@@ -106,17 +112,18 @@ fn resolution(answer: Symbolized, mangled: &mut HashMap<Arc<str>, Arc<str>>) -> 
 
 /// Where the symbols of a file came from, and what went wrong. Not escaped.
 pub(crate) fn note(report: &ModuleReport) -> String {
-    let source = match &report.source {
+    let source = match report.source.origin() {
         SymbolSource::Dwarf { file } => format!("lines and inlined functions from {}", file.display()),
         SymbolSource::Symtab { file } => format!("names only, from the symbol table of {}", file.display()),
         SymbolSource::Dynsym => "exported names only".to_owned(),
-        SymbolSource::None => "no symbols".to_owned(),
+        SymbolSource::Stored { .. } | SymbolSource::None => "no symbols".to_owned(),
     };
+    let before = if matches!(report.source, SymbolSource::Stored { .. }) { ", found before" } else { "" };
     let build_id = report.wanted_build_id.as_ref().or(report.found_build_id.as_ref());
     let build_id = build_id.map_or("none".to_owned(), |id| hex(id));
     let counts =
         format!("{} with lines, {} with names, {} unresolved", report.with_lines, report.with_name, report.unresolved);
-    let mut text = format!("{}: {source}; addresses: {counts}; build id {build_id}", report.path.display());
+    let mut text = format!("{}: {source}{before}; addresses: {counts}; build id {build_id}", report.path.display());
     for problem in &report.problems {
         text.push_str(&format!("; {problem}"));
     }

@@ -97,6 +97,22 @@ pub enum Error {
         /// Where, and what is wrong there.
         what: String,
     },
+    /// Stored answers that are damaged, or of another version.
+    #[error("{path:?}: byte {offset}: {what}")]
+    BadStored {
+        /// The file, or what it is called.
+        path: PathBuf,
+        /// Where, from 0.
+        offset: u64,
+        /// What was expected there.
+        what: String,
+    },
+    /// Only stored answers may be used, and they do not have all addresses.
+    #[error("{path:?}: some addresses are not among the stored answers, and no files may be read")]
+    NotStored {
+        /// The path of the module.
+        path: PathBuf,
+    },
     /// More work or memory than a file of this size may need; the rest was left out.
     #[error("{path:?}: {what}; the rest of its debug information was left out")]
     Limit {

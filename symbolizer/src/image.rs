@@ -76,7 +76,7 @@ impl Image {
     }
 
     /// Opens the file if it is the one that was profiled.
-    fn open(&self, options: &Options, report: &mut ModuleReport) -> Result<FileData, Error> {
+    pub(crate) fn open(&self, options: &Options, report: &mut ModuleReport) -> Result<FileData, Error> {
         let bytes = self.path.as_os_str().as_bytes();
         let (path, is_deleted) = match bytes.strip_suffix(DELETED) {
             Some(path) => (Path::new(std::ffi::OsStr::from_bytes(path)), true),
@@ -128,7 +128,7 @@ impl Image {
 }
 
 impl Place {
-    fn new(file_address: u64, frames: Vec<Frame>) -> Self {
+    pub(crate) fn new(file_address: u64, frames: Vec<Frame>) -> Self {
         let quality = if frames.iter().any(|frame| frame.line != 0 && frame.file.is_some()) {
             Quality::Lines
         } else if frames.iter().any(|frame| frame.function.is_some()) {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::StoredSymbols;
+
 /// Where to look for files, and how much of them to take in.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -17,13 +19,29 @@ pub struct Options {
     /// section claims to unpack to counts before any of it is unpacked. A module may have a separate debug file, and
     /// modules are worked on in parallel, so several such files can be in memory at once.
     pub max_file_memory: u64,
+    /// A folder in which answers are kept from one batch to the next, by build id; `None` keeps nothing. It is made if it
+    /// is not there, and is to be used for nothing else. See `stored/cache.rs` for what is kept and when it is trusted.
+    pub cache_dir: Option<PathBuf>,
+    /// Answers that were found elsewhere, for instance those of a bundle. They count before all files.
+    pub stored: Vec<StoredSymbols>,
+    /// Opens no files: what `stored` does not tell stays unknown.
+    pub only_stored: bool,
     /// Most threads to use; 0 means as many as the machine runs at once.
     pub threads: usize,
 }
 
 impl Default for Options {
-    /// No extra folders, files up to 64 GiB, up to 8 GiB in memory for each, all processors.
+    /// No extra folders and no cache, files up to 64 GiB, up to 8 GiB in memory for each, all processors.
     fn default() -> Self {
-        Options { debug_dirs: Vec::new(), sysroot: None, max_file_size: 64 << 30, max_file_memory: 8 << 30, threads: 0 }
+        Options {
+            debug_dirs: Vec::new(),
+            sysroot: None,
+            max_file_size: 64 << 30,
+            max_file_memory: 8 << 30,
+            cache_dir: None,
+            stored: Vec::new(),
+            only_stored: false,
+            threads: 0,
+        }
     }
 }

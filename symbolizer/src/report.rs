@@ -42,7 +42,23 @@ pub enum SymbolSource {
     },
     /// The symbols exported to the dynamic linker, no lines.
     Dynsym,
+    /// Answers that were found before: [`Options::stored`](crate::Options::stored), or the cache.
+    Stored {
+        /// Where these came from when they were found.
+        origin: Box<SymbolSource>,
+    },
     /// Nothing was found.
     #[default]
     None,
+}
+
+impl SymbolSource {
+    /// Where names came from when they were found, however often they were stored since.
+    pub fn origin(&self) -> &SymbolSource {
+        let mut source = self;
+        while let SymbolSource::Stored { origin } = source {
+            source = origin;
+        }
+        source
+    }
 }

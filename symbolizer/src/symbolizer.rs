@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::image::Image;
+use crate::image::{Image, Place};
 use crate::threads::{self, Permits};
-use crate::{Error, Module, ModuleReport, Options, Symbolized};
+use crate::{Error, Module, ModuleReport, Options, StoredAnswer, StoredSymbols, Symbolized, stored};
 
 /// Looks up the functions and lines of addresses of a process.
 ///
@@ -30,6 +30,45 @@ impl Symbolizer {
     ///
     /// Nothing here fails as a whole: what cannot be looked up has no frames, and [`report`](Self::report) says why.
     pub fn symbolize(&mut self, modules: &[Module], addresses: &[u64]) -> Vec<Symbolized> {
+        let Batch { located, index_of, images, places } = self.look_up(modules, addresses);
+        let answer = |(&address, location): (&u64, Option<Location>)| {
+            let Some(location) = location else { return Symbolized { file_address: address, ..Symbolized::default() } };
+            let module = &modules[location.file_module];
+            let image = index_of[&(module.path.as_path(), module.build_id.as_deref())];
+            let place = images[image].offsets.binary_search(&location.offset).ok().map(|i| &places[image][i]);
+            Symbolized {
+                module: Some(location.module),
+                file_address: place.map_or(location.offset, |place| place.file_address),
+                frames: place.map_or_else(Vec::new, |place| place.frames.clone()),
+                quality: place.map_or_else(Default::default, |place| place.quality),
+            }
+        };
+        addresses.iter().zip(located).map(answer).collect()
+    }
+
+    /// The answers for `addresses` in a form that another machine can use, where the files are not: one for each file
+    /// that addresses fell in, ordered by path. With them as [`Options::stored`], and the same modules and addresses,
+    /// [`symbolize`](Self::symbolize) gives the same answers there.
+    pub fn store(&mut self, modules: &[Module], addresses: &[u64]) -> Vec<StoredSymbols> {
+        let batch = self.look_up(modules, addresses);
+        let answers = |image: &Image, places: Vec<Place>| -> Vec<StoredAnswer> {
+            let answer = |(&offset, place): (&u64, Place)| StoredAnswer {
+                offset,
+                file_address: place.file_address,
+                frames: place.frames,
+            };
+            image.offsets.iter().zip(places).map(answer).collect()
+        };
+        let found = batch.images.into_iter().zip(batch.places).zip(&self.report);
+        found
+            .map(|((image, places), report)| {
+                let answers = answers(&image, places);
+                StoredSymbols::new(image.path, image.build_id, report.source.clone(), answers)
+            })
+            .collect()
+    }
+
+    fn look_up<'m>(&mut self, modules: &'m [Module], addresses: &[u64]) -> Batch<'m> {
         let map = ModuleMap::new(modules);
         let located: Vec<Option<Location>> = addresses.iter().map(|&address| map.locate(address)).collect();
 
@@ -57,23 +96,12 @@ impl Symbolizer {
         }
 
         let permits = Permits::new(self.options.threads);
-        let results = threads::for_each(&images, &permits, || (), |(), image| image.symbolize(&self.options, &permits));
+        let results =
+            threads::for_each(&images, &permits, || (), |(), image| stored::symbolize(image, &self.options, &permits));
         let (places, report): (Vec<_>, Vec<_>) = results.into_iter().unzip();
         self.report = report;
-
-        let answer = |(&address, location): (&u64, Option<Location>)| {
-            let Some(location) = location else { return Symbolized { file_address: address, ..Symbolized::default() } };
-            let module = &modules[location.file_module];
-            let image = index_of[&(module.path.as_path(), module.build_id.as_deref())];
-            let place = images[image].offsets.binary_search(&location.offset).ok().map(|i| &places[image][i]);
-            Symbolized {
-                module: Some(location.module),
-                file_address: place.map_or(location.offset, |place| place.file_address),
-                frames: place.map_or_else(Vec::new, |place| place.frames.clone()),
-                quality: place.map_or_else(Default::default, |place| place.quality),
-            }
-        };
-        addresses.iter().zip(located).map(answer).collect()
+        stored::trim_cache(&self.options);
+        Batch { located, index_of, images, places }
     }
 
     /// One answer for each of `addresses` of the file at `path`, in the same order, whether it was ever mapped or not.
@@ -107,6 +135,17 @@ impl Symbolizer {
     pub fn report(&self) -> &[ModuleReport] {
         &self.report
     }
+}
+
+/// What a batch comes to.
+struct Batch<'m> {
+    /// Where each address is.
+    located: Vec<Option<Location>>,
+    /// The image of each file.
+    index_of: BTreeMap<(&'m Path, Option<&'m [u8]>), usize>,
+    images: Vec<Image>,
+    /// For each image one place for each of its offsets.
+    places: Vec<Vec<Place>>,
 }
 
 /// Where an address is.
