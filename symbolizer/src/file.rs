@@ -100,13 +100,20 @@ impl Source {
         offset.checked_add(size).is_some_and(|end| end <= self.len)
     }
 
+    /// `Err` when `bytes` of memory, which are about to be used for a moment, are more than may be kept.
+    pub(crate) fn check(&self, bytes: u64) -> Result<(), Error> {
+        if bytes <= self.left.load(Relaxed) { Ok(()) } else { Err(self.too_large(bytes)) }
+    }
+
+    fn too_large(&self, bytes: u64) -> Error {
+        let what = format!("a section of {bytes} bytes is more than the memory allowed for one file");
+        Error::Limit { path: self.path.clone(), what }
+    }
+
     /// Accounts for `bytes` of memory; `Err` when that is more than is left.
     pub(crate) fn charge(&self, bytes: u64) -> Result<(), Error> {
         let taken = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes));
-        taken.map(|_| ()).map_err(|_| Error::Limit {
-            path: self.path.clone(),
-            what: format!("a section of {bytes} bytes is more than the memory allowed for one file"),
-        })
+        taken.map(|_| ()).map_err(|_| self.too_large(bytes))
     }
 }
 

@@ -44,18 +44,54 @@ impl Section {
     /// A piece of it; nothing of it is kept here. It fails when the section has no such piece, or the file has become
     /// shorter.
     pub(crate) fn bytes(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>, Error> {
-        let size = range.end.checked_sub(range.start).filter(|_| range.end <= self.len());
-        let cut_short =
-            || Error::CutShort { path: self.source.path().to_owned(), offset: range.start, size: range.end };
-        let size = size.ok_or_else(cut_short)?;
+        let size = self.size_of(&range)?;
         match &self.place {
             Place::InFile { offset, .. } => {
-                let mut buffer = vec![0; usize::try_from(size).map_err(|_| cut_short())?];
+                let mut buffer = vec![0; usize::try_from(size).map_err(|_| self.cut_short(&range))?];
                 self.source.read_at(offset + range.start, &mut buffer)?;
                 Ok(Cow::Owned(buffer))
             }
             Place::Unpacked(bytes) => Ok(Cow::Borrowed(&bytes[range.start as usize..range.end as usize])),
         }
+    }
+
+    /// Reads a piece of it to the start of `buffer`, which becomes longer if need be but never shorter: so the same
+    /// memory serves for many pieces, and is zeroed once. It fails like [`bytes`](Self::bytes), and when the piece is
+    /// longer than what may still be kept of the file.
+    pub(crate) fn read<'b>(&self, range: Range<u64>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
+        let size = self.size_of(&range)?;
+        self.source.check(size)?;
+        let size = usize::try_from(size).map_err(|_| self.cut_short(&range))?;
+        if buffer.len() < size {
+            // Not `resize`, which would copy what is about to be overwritten.
+            *buffer = Vec::new();
+            *buffer = vec![0; size];
+        }
+        let piece = &mut buffer[..size];
+        match &self.place {
+            Place::InFile { offset, .. } => self.source.read_at(offset + range.start, piece)?,
+            Place::Unpacked(bytes) => piece.copy_from_slice(&bytes[range.start as usize..range.end as usize]),
+        }
+        Ok(piece)
+    }
+
+    /// All of it if it is in memory in any case.
+    pub(crate) fn in_memory(&self) -> Result<Option<&[u8]>, Error> {
+        match &self.place {
+            Place::InFile { .. } => Ok(None),
+            Place::Unpacked(bytes) => Ok(Some(bytes)),
+        }
+    }
+
+    /// The size of a piece that is in the section.
+    fn size_of(&self, range: &Range<u64>) -> Result<u64, Error> {
+        let size = range.end.checked_sub(range.start).filter(|_| range.end <= self.len());
+        size.ok_or_else(|| self.cut_short(range))
+    }
+
+    fn cut_short(&self, range: &Range<u64>) -> Error {
+        let size = range.end.saturating_sub(range.start);
+        Error::CutShort { path: self.source.path().to_owned(), offset: range.start, size }
     }
 
     /// All of it, counted against what may be kept of the file.

@@ -4,6 +4,7 @@
 //! point at the same long table, or give one byte a million attributes. So every step is paid for from a supply that
 //! is proportional to the size of the sections, and when it runs out, what has been found so far is the result.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Steps per byte of debug information. Symbolizing every address of real files takes less than two.
@@ -18,15 +19,26 @@ const PORTION: u64 = 1 << 16;
 /// Why reading debug information stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is damaged.
-    Damaged(gimli::Error),
-    /// It takes more work than a file of its size should.
+    /// It ends in the middle of something, or what was asked for lies outside of it.
+    CutShort(Spot),
+    /// It is damaged, and how.
+    Damaged(Spot, &'static str),
+    /// It takes more work or memory than a file of its size should.
     OutOfFuel,
 }
 
-impl From<gimli::Error> for Fault {
-    fn from(error: gimli::Error) -> Self {
-        Fault::Damaged(error)
+/// A place in debug information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// Name of the section.
+    pub(crate) section: &'static str,
+    /// Offset in it, unpacked.
+    pub(crate) offset: u64,
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x} in {}", self.offset, self.section)
     }
 }
 

@@ -4,13 +4,17 @@
 //! producer says how far (GCC does), and skipped attribute by attribute where it does not (LLVM). Nothing recurses, so
 //! nesting costs no stack, however deep.
 
-use gimli::{AttributeValue, UnitOffset};
+use gimli::DwTag;
 
-use super::Reader;
+use super::abbreviations::Abbreviation;
+use super::assign::indices_between;
+use super::cursor::Cursor;
 use super::fuel::{Fault, Meter};
-use super::lines::{Row, call_file};
+use super::lines::Row;
 use super::ranges::Extent;
-use super::units::{Unit, indices_between};
+use super::sections::Windows;
+use super::units::Unit;
+use super::values::{Reference, Text, Value};
 
 /// Deepest chain of inlined calls that is followed at one address; compilers stop far earlier.
 const MAX_INLINED: usize = 255;
@@ -20,19 +24,19 @@ const MAX_ALL_INLINED: (usize, usize) = (1 << 16, 64);
 
 /// What an entry says about the name of its function.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DieName<'d> {
+pub(super) struct DieName {
     /// The name the linker sees.
-    pub(super) linkage: Option<AttributeValue<Reader<'d>>>,
+    pub(super) linkage: Option<Text>,
     /// The name in the source.
-    pub(super) plain: Option<AttributeValue<Reader<'d>>>,
+    pub(super) plain: Option<Text>,
     /// The entry that says the rest: the declaration, or the function that was inlined or cloned.
-    pub(super) origin: Option<AttributeValue<Reader<'d>>>,
+    pub(super) origin: Option<Reference>,
 }
 
 /// An inlined call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inlined<'d> {
-    pub(super) name: DieName<'d>,
+pub(super) struct Inlined {
+    pub(super) name: DieName,
     /// Where it is called.
     pub(super) call: Row,
     /// The call's file is recorded.
@@ -41,9 +45,9 @@ pub(super) struct Inlined<'d> {
 
 /// What was found for the addresses of one unit.
 #[derive(Debug, Default)]
-pub(super) struct Functions<'d> {
-    pub(super) functions: Vec<DieName<'d>>,
-    pub(super) inlined: Vec<Inlined<'d>>,
+pub(super) struct Functions {
+    pub(super) functions: Vec<DieName>,
+    pub(super) inlined: Vec<Inlined>,
     /// One for each address.
     pub(super) places: Vec<Place>,
 }
@@ -59,39 +63,43 @@ pub(super) struct Place {
     pub(super) inlined: Vec<u32>,
 }
 
-/// Finds the functions of `addresses`, which must be ascending. On a fault, the result is what was found before it.
-pub(super) fn find<'d>(
-    dwarf: &gimli::Dwarf<Reader<'d>>,
-    unit: &Unit<'d>,
+/// Finds the functions of `addresses`, which must be ascending, in a unit whose bytes are `entries` from its start on.
+/// On a fault, the result is what was found before it.
+pub(super) fn find(
+    windows: &mut Windows<'_>,
+    unit: &Unit,
+    entries: Cursor<'_>,
     addresses: &[u64],
     meter: &mut Meter<'_>,
-) -> (Functions<'d>, Result<(), Fault>) {
-    let mut walk = Walk::new(dwarf, unit, addresses.to_vec());
-    let mut result = walk.run(false, meter);
+) -> (Functions, Result<(), Fault>) {
+    let mut walk = Walk::new(windows, unit, addresses.to_vec(), false);
+    let mut result = walk.run(entries, meter);
+    let mut found = walk.found;
     // A function nested in another function or in a type may have been jumped over: look everywhere for the rest.
     let missing = |place: &Place| place.function.is_none();
-    if result.is_ok() && walk.found.places.iter().any(missing) {
-        let rest: Vec<usize> = (0..addresses.len()).filter(|&i| missing(&walk.found.places[i])).collect();
-        let mut second = Walk::new(dwarf, unit, rest.iter().map(|&i| addresses[i]).collect());
-        result = second.run(true, meter);
-        let first = &mut walk.found;
-        let (functions, inlined) = (first.functions.len() as u32, first.inlined.len() as u32);
-        first.functions.append(&mut second.found.functions);
-        first.inlined.append(&mut second.found.inlined);
+    if result.is_ok() && found.places.iter().any(missing) {
+        let rest: Vec<usize> = (0..addresses.len()).filter(|&i| missing(&found.places[i])).collect();
+        let mut second = Walk::new(windows, unit, rest.iter().map(|&i| addresses[i]).collect(), true);
+        result = second.run(entries, meter);
+        let (functions, inlined) = (found.functions.len() as u32, found.inlined.len() as u32);
+        found.functions.append(&mut second.found.functions);
+        found.inlined.append(&mut second.found.inlined);
         for (i, mut place) in rest.into_iter().zip(second.found.places) {
             place.function = place.function.map(|index| index + functions);
             place.inlined.iter_mut().for_each(|index| *index += inlined);
-            first.places[i] = place;
+            found.places[i] = place;
         }
     }
-    (walk.found, result)
+    (found, result)
 }
 
-struct Walk<'w, 'd> {
-    dwarf: &'w gimli::Dwarf<Reader<'d>>,
-    unit: &'w Unit<'d>,
+struct Walk<'w, 's> {
+    windows: &'w mut Windows<'s>,
+    unit: &'w Unit,
     addresses: Vec<u64>,
-    found: Functions<'d>,
+    /// Also look inside of functions that hold no wanted address, and of types.
+    thorough: bool,
+    found: Functions,
     /// Entries around the present one that hold wanted addresses, the outermost first.
     scopes: Vec<Scope>,
     /// Inlined calls that may still be noted.
@@ -100,7 +108,7 @@ struct Walk<'w, 'd> {
 
 /// An entry around the present one.
 struct Scope {
-    depth: isize,
+    depth: u64,
     /// Index of the function; `None` inside a function without wanted addresses.
     function: Option<u32>,
     /// How many inlined calls deep within the function.
@@ -108,80 +116,110 @@ struct Scope {
 }
 
 /// How to go on after an entry.
-enum Next<'d> {
+enum Next {
     /// With what is inside.
     Inside,
-    /// With what comes after everything inside it, which starts here if it is known.
-    After(Option<AttributeValue<Reader<'d>>>),
+    /// With what comes after everything inside it, which starts so many bytes from the start of the unit if that is
+    /// known.
+    After(Option<u64>),
 }
 
-impl<'w, 'd> Walk<'w, 'd> {
-    fn new(dwarf: &'w gimli::Dwarf<Reader<'d>>, unit: &'w Unit<'d>, addresses: Vec<u64>) -> Self {
+impl<'w, 's> Walk<'w, 's> {
+    fn new(windows: &'w mut Windows<'s>, unit: &'w Unit, addresses: Vec<u64>, thorough: bool) -> Self {
         let found = Functions { places: vec![Place::default(); addresses.len()], ..Functions::default() };
         let allowance = MAX_ALL_INLINED.0 + MAX_ALL_INLINED.1 * addresses.len();
-        Walk { dwarf, unit, addresses, found, scopes: Vec::new(), allowance }
+        Walk { windows, unit, addresses, thorough, found, scopes: Vec::new(), allowance }
     }
 
-    /// Reads all entries of the unit; with `thorough`, also those inside of functions that hold no wanted address.
-    fn run(&mut self, thorough: bool, meter: &mut Meter<'_>) -> Result<(), Fault> {
-        let mut entries = self.unit.unit.entries_raw(None)?;
-        // Depth of the entry at which `entries` was set up.
-        let mut base = 0;
-        // Entries deeper than this are skipped.
-        let mut skip_below = isize::MAX;
+    /// Reads the entries of the unit.
+    fn run(&mut self, mut entries: Cursor<'_>, meter: &mut Meter<'_>) -> Result<(), Fault> {
+        let table = &*self.unit.table;
+        entries.seek(self.unit.header.length.into())?;
+        let mut depth = 0u64;
         while !entries.is_empty() {
-            let depth = base + entries.next_depth();
-            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-            meter.burn(1 + abbreviation.attributes().len() as u64)?;
-            if depth > skip_below {
-                entries.skip_attributes(abbreviation.attributes())?;
+            let code = entries.uleb()?;
+            if code == 0 {
+                meter.burn(1)?;
+                depth = depth.saturating_sub(1);
                 continue;
             }
-            skip_below = isize::MAX;
+            let abbreviation = table.get(code, &entries)?;
             while self.scopes.pop_if(|scope| scope.depth >= depth).is_some() {}
-            let next = match abbreviation.tag() {
-                gimli::DW_TAG_subprogram => self.function(&mut entries, abbreviation, depth, thorough, meter)?,
-                gimli::DW_TAG_inlined_subroutine => self.inlined(&mut entries, abbreviation, depth, meter)?,
-                tag if !thorough && abbreviation.has_children() && holds_no_code(tag) => {
-                    Next::After(skip_to_sibling(&mut entries, abbreviation)?)
+            let next = match abbreviation.tag {
+                // A declaration, or what inlined calls and clones have in common, when there is no code.
+                gimli::DW_TAG_subprogram if abbreviation.has_code => {
+                    self.function(&mut entries, abbreviation, depth, meter)?
+                }
+                gimli::DW_TAG_inlined_subroutine if abbreviation.has_code => {
+                    self.inlined(&mut entries, abbreviation, depth, meter)?
+                }
+                tag if abbreviation.has_children && !self.thorough && self.is_of_no_use(tag) => {
+                    Next::After(table.skip_to_sibling(abbreviation, &mut entries, meter)?)
                 }
                 _ => {
-                    entries.skip_attributes(abbreviation.attributes())?;
+                    table.skip(abbreviation, &mut entries, meter)?;
                     Next::Inside
                 }
             };
-            if let Next::After(sibling) = next
-                && abbreviation.has_children()
-            {
-                match sibling {
-                    // Never backwards: that could go round for ever.
-                    Some(AttributeValue::UnitRef(UnitOffset(offset))) if offset >= entries.next_offset().0 => {
-                        entries = self.unit.unit.entries_raw(Some(UnitOffset(offset)))?;
-                        base = depth;
-                    }
-                    _ => skip_below = depth,
+            if abbreviation.has_children {
+                match next {
+                    Next::Inside => depth += 1,
+                    Next::After(sibling) => self.skip_inside(&mut entries, sibling, meter)?,
                 }
             }
         }
         Ok(())
     }
 
-    /// Takes in a `DW_TAG_subprogram`.
+    /// Goes past everything inside an entry whose attributes have been read.
+    fn skip_inside(&self, entries: &mut Cursor<'_>, sibling: Option<u64>, meter: &mut Meter<'_>) -> Result<(), Fault> {
+        let table = &*self.unit.table;
+        // Never backwards: that could go round for ever.
+        let after = |sibling: Option<u64>, entries: &Cursor<'_>| {
+            let position = usize::try_from(sibling?).ok()?;
+            (position >= entries.position()).then_some(position)
+        };
+        if let Some(position) = after(sibling, entries) {
+            return entries.seek(position);
+        }
+        let mut depth = 1u64;
+        while depth > 0 && !entries.is_empty() {
+            let code = entries.uleb()?;
+            if code == 0 {
+                meter.burn(1)?;
+                depth -= 1;
+                continue;
+            }
+            let abbreviation = table.get(code, entries)?;
+            if abbreviation.has_children {
+                let sibling = table.skip_to_sibling(abbreviation, entries, meter)?;
+                match after(sibling, entries) {
+                    Some(position) => entries.seek(position)?,
+                    None => depth += 1,
+                }
+            } else {
+                table.skip(abbreviation, entries, meter)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a `DW_TAG_subprogram` with code.
     fn function(
         &mut self,
-        entries: &mut gimli::EntriesRaw<'_, Reader<'d>>,
-        abbreviation: &gimli::Abbreviation,
-        depth: isize,
-        thorough: bool,
+        entries: &mut Cursor<'_>,
+        abbreviation: &Abbreviation,
+        depth: u64,
         meter: &mut Meter<'_>,
-    ) -> Result<Next<'d>, Fault> {
-        let entry = read_entry(entries, abbreviation)?;
+    ) -> Result<Next, Fault> {
+        let entry = self.read_entry(entries, abbreviation, meter)?;
         let index = self.found.functions.len() as u32;
         // Before the places refer to it, which they do even if the list of ranges turns out to be damaged further on.
         self.found.functions.push(entry.name);
         let mut is_wanted = false;
         let (places, addresses) = (&mut self.found.places, &self.addresses);
-        entry.extent.for_each(self.dwarf, &self.unit.unit, meter, |low, high| {
+        let (encoding, bases) = (self.unit.header.encoding, self.unit.root.bases);
+        entry.extent.for_each(self.windows, encoding, bases, meter, |low, high| {
             for i in indices_between(addresses, low, high) {
                 let place = &mut places[i as usize];
                 let size = high - low;
@@ -194,7 +232,7 @@ impl<'w, 'd> Walk<'w, 'd> {
         })?;
         if !is_wanted {
             self.found.functions.pop();
-            if !thorough {
+            if !self.thorough {
                 return Ok(Next::After(entry.sibling));
             }
         }
@@ -202,36 +240,38 @@ impl<'w, 'd> Walk<'w, 'd> {
         Ok(Next::Inside)
     }
 
-    /// Takes in a `DW_TAG_inlined_subroutine`.
+    /// Takes in a `DW_TAG_inlined_subroutine` with code.
     fn inlined(
         &mut self,
-        entries: &mut gimli::EntriesRaw<'_, Reader<'d>>,
-        abbreviation: &gimli::Abbreviation,
-        depth: isize,
+        entries: &mut Cursor<'_>,
+        abbreviation: &Abbreviation,
+        depth: u64,
         meter: &mut Meter<'_>,
-    ) -> Result<Next<'d>, Fault> {
-        let entry = read_entry(entries, abbreviation)?;
+    ) -> Result<Next, Fault> {
         let Some(&Scope { function: Some(function), inlined: level, .. }) = self.scopes.last() else {
-            return Ok(Next::After(entry.sibling));
+            return Ok(Next::After(self.unit.table.skip_to_sibling(abbreviation, entries, meter)?));
         };
+        let entry = self.read_entry(entries, abbreviation, meter)?;
         let index = self.found.inlined.len() as u32;
         self.found.inlined.push(Inlined { name: entry.name, call: entry.call, has_file: entry.has_file });
         let mut count = 0;
-        let (places, addresses) = (&mut self.found.places, &self.addresses);
-        entry.extent.for_each(self.dwarf, &self.unit.unit, meter, |low, high| {
+        let (places, addresses, allowance) = (&mut self.found.places, &self.addresses, self.allowance);
+        let (encoding, bases) = (self.unit.header.encoding, self.unit.root.bases);
+        let result = entry.extent.for_each(self.windows, encoding, bases, meter, |low, high| {
             for place in &mut places[as_usize(indices_between(addresses, low, high))] {
                 // Only where all calls around this one hold the address too, and no other one beside it does.
-                if place.function == Some(function) && place.inlined.len() == level && count < self.allowance {
+                if place.function == Some(function) && place.inlined.len() == level && count < allowance {
                     place.inlined.push(index);
                     count += 1;
                 }
             }
-        })?;
+        });
+        self.allowance -= count;
+        result?;
         if count == 0 {
             self.found.inlined.pop();
             return Ok(Next::After(entry.sibling));
         }
-        self.allowance -= count;
         meter.burn(count as u64)?;
         if level + 1 >= MAX_INLINED {
             return Ok(Next::After(entry.sibling));
@@ -239,80 +279,70 @@ impl<'w, 'd> Walk<'w, 'd> {
         self.scopes.push(Scope { depth, function: Some(function), inlined: level + 1 });
         Ok(Next::Inside)
     }
+
+    /// Whether what is inside of an entry is not worth looking at: types; and in a function, what is neither a block
+    /// nor a call that was inlined. In Rust, types have functions inside; in C++ those have entries of their own
+    /// elsewhere, which refer to their declarations inside.
+    fn is_of_no_use(&self, tag: DwTag) -> bool {
+        match tag {
+            gimli::DW_TAG_enumeration_type
+            | gimli::DW_TAG_array_type
+            | gimli::DW_TAG_subroutine_type
+            | gimli::DW_TAG_call_site
+            | gimli::DW_TAG_GNU_call_site => true,
+            // Declarations, and what the copies of a function have in common.
+            gimli::DW_TAG_subprogram => true,
+            gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
+                self.unit.root.is_c_or_cpp()
+            }
+            _ => false,
+        }
+    }
+
+    fn read_entry(
+        &self,
+        entries: &mut Cursor<'_>,
+        abbreviation: &Abbreviation,
+        meter: &mut Meter<'_>,
+    ) -> Result<Entry, Fault> {
+        let mut entry = Entry::default();
+        self.unit.table.each(abbreviation, entries, meter, |name, value| match (name, value) {
+            (gimli::DW_AT_sibling, Value::Entry(Reference::Unit(offset))) => entry.sibling = Some(offset),
+            (gimli::DW_AT_call_line, Value::Number(line)) => entry.call.line = u32::try_from(line).unwrap_or(0),
+            (gimli::DW_AT_call_file, Value::Number(file)) => (entry.call.file, entry.has_file) = (file, true),
+            (name, value) => {
+                entry.extent.note(name, value);
+                entry.name.note(name, value);
+            }
+        })?;
+        Ok(entry)
+    }
 }
 
 fn as_usize(range: std::ops::Range<u32>) -> std::ops::Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// Entries that have children, none of which is a function with code; in C++ that holds for classes as well, but
-/// not in Rust.
-fn holds_no_code(tag: gimli::DwTag) -> bool {
-    matches!(tag, gimli::DW_TAG_enumeration_type | gimli::DW_TAG_array_type | gimli::DW_TAG_subroutine_type)
-}
-
 /// The attributes of a function or an inlined call.
 #[derive(Default)]
-struct Entry<'d> {
-    extent: Extent<'d>,
-    name: DieName<'d>,
-    sibling: Option<AttributeValue<Reader<'d>>>,
+struct Entry {
+    extent: Extent,
+    name: DieName,
+    /// Where the next entry beside it is, from the start of the unit.
+    sibling: Option<u64>,
     call: Row,
     has_file: bool,
 }
 
-fn read_entry<'d>(
-    entries: &mut gimli::EntriesRaw<'_, Reader<'d>>,
-    abbreviation: &gimli::Abbreviation,
-) -> Result<Entry<'d>, gimli::Error> {
-    let mut entry = Entry::default();
-    for &specification in abbreviation.attributes() {
-        let attribute = entries.read_attribute(specification)?;
-        let value = attribute.value();
-        match attribute.name() {
-            gimli::DW_AT_sibling => entry.sibling = Some(value),
-            gimli::DW_AT_call_line => {
-                entry.call.line = value.udata_value().and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
-            }
-            gimli::DW_AT_call_file => {
-                let file = call_file(value);
-                (entry.call.file, entry.has_file) = (file.unwrap_or(0), file.is_some());
-            }
-            name => {
-                entry.extent.note(name, value);
-                entry.name.note(name, value);
-            }
-        }
-    }
-    Ok(entry)
-}
-
-impl<'d> DieName<'d> {
+impl DieName {
     /// Takes the attribute in if it is about the name.
-    pub(super) fn note(&mut self, name: gimli::DwAt, value: AttributeValue<Reader<'d>>) {
+    #[inline]
+    pub(super) fn note(&mut self, name: gimli::DwAt, value: Value) {
         match name {
-            gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => self.linkage = Some(value),
-            gimli::DW_AT_name => self.plain = Some(value),
-            gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => self.origin = Some(value),
+            gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => self.linkage = value.text(),
+            gimli::DW_AT_name => self.plain = value.text(),
+            gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => self.origin = value.entry(),
             _ => {}
-        }
-    }
-}
-
-/// Skips the attributes of an entry, except for the one that says where the next entry beside it starts: producers
-/// that write it write it last.
-fn skip_to_sibling<'d>(
-    entries: &mut gimli::EntriesRaw<'_, Reader<'d>>,
-    abbreviation: &gimli::Abbreviation,
-) -> Result<Option<AttributeValue<Reader<'d>>>, gimli::Error> {
-    match abbreviation.attributes().split_last() {
-        Some((last, others)) if last.name() == gimli::DW_AT_sibling => {
-            entries.skip_attributes(others)?;
-            Ok(Some(entries.read_attribute(*last)?.value()))
-        }
-        _ => {
-            entries.skip_attributes(abbreviation.attributes())?;
-            Ok(None)
         }
     }
 }
