@@ -43,6 +43,7 @@
 //! Files are read, not mapped: a mapping of a file that is cut short while it is read would end the process.
 
 mod debug_file;
+mod debuginfod;
 mod demangle;
 mod dwarf;
 mod elf;
@@ -59,6 +60,9 @@ mod symbolized;
 mod symbolizer;
 mod threads;
 
+pub use debuginfod::{
+    Debuginfod, DebuginfodFile, DebuginfodMode, DebuginfodSettings, Download, DownloadProgress, NotFetched,
+};
 pub use demangle::{NameStyle, demangle, restyle};
 pub use error::Error;
 pub use module::Module;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::StoredSymbols;
+use crate::{Debuginfod, StoredSymbols};
 
 /// Where to look for files, and how much of them to take in.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub struct Options {
     pub debug_dirs: Vec<PathBuf>,
     /// A copy of the root folder of the machine the profile comes from. With it, modules are opened below it only.
     pub sysroot: Option<PathBuf>,
+    /// Servers (or only a cache of files from them) that are asked for what is not found here; off by default.
+    pub debuginfod: Debuginfod,
     /// Largest ELF file that is opened, in bytes. Only the headers, symbol tables and needed debug sections are read
     /// into memory, never the whole file.
     pub max_file_size: u64,
@@ -36,6 +38,7 @@ impl Default for Options {
         Options {
             debug_dirs: Vec::new(),
             sysroot: None,
+            debuginfod: Debuginfod::off(),
             max_file_size: 64 << 30,
             max_file_memory: 8 << 30,
             cache_dir: None,

@@ -125,6 +125,12 @@ impl<'f> Elf<'f> {
         })
     }
 
+    /// Whether the file ends before the contents of a section do.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        let has_content = |section: &&Header<'_>| ![elf::SHT_NOBITS, elf::SHT_NULL].contains(&section.kind);
+        self.sections.iter().filter(has_content).any(|section| !self.file.source().holds(section.offset, section.size))
+    }
+
     /// The name and CRC-32 in `.gnu_debuglink`.
     pub(crate) fn debug_link(&self) -> Option<(&'f [u8], u32)> {
         let content = self.content(self.find(b".gnu_debuglink")?).ok()?;
