@@ -39,7 +39,7 @@ pub(crate) enum Verb {
     Flame(FlameArgs),
     /// How much memory a process had while it ran
     Timeline(TimelineArgs),
-    /// Functions, files and lines of addresses of a program or library
+    /// Write a profile with the names of its functions in it; look up addresses of a program or library
     Symbolize(SymbolizeArgs),
     /// Ask a process that runs, or tell it what to do
     Ctl(CtlArgs),
@@ -181,6 +181,33 @@ pub(crate) struct SymbolArgs {
     /// Read debug information again, and do not keep what is found below $XDG_CACHE_HOME/mpp/symbols
     #[arg(long, env = "MPP_NO_SYMBOL_CACHE", hide_env_values = true)]
     pub(crate) no_symbol_cache: bool,
+    /// Show source files that were in folder FROM as if they were in TO; can be given more than once, the first that
+    /// fits counts
+    #[arg(long, value_name = "FROM=TO", env = "MPP_SOURCE_DIR", hide_env_values = true, value_delimiter = ':')]
+    #[arg(action = ArgAction::Append)]
+    pub(crate) source_dir: Vec<SourceDir>,
+}
+
+/// See [`SymbolArgs::source_dir`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceDir {
+    /// The folder that the debug information tells.
+    pub(crate) from: String,
+    /// Where it is now.
+    pub(crate) to: String,
+}
+
+impl std::str::FromStr for SourceDir {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((from, to)) if !from.is_empty() && !to.is_empty() => {
+                Ok(SourceDir { from: from.to_owned(), to: to.to_owned() })
+            }
+            _ => Err("expected two folders with `=` between them, such as /build/app=/home/me/app".to_owned()),
+        }
+    }
 }
 
 /// Where a report goes.

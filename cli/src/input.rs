@@ -189,7 +189,7 @@ fn tell_oddities(loaded: &Loaded, common: CommonArgs) {
         message::warning(common, format!("{}: {dropped} samples were lost, so numbers are too low", loaded.source));
     }
     if common.verbose {
-        loaded.symbols.notes().iter().for_each(|note| message::note(common, note));
+        loaded.symbols.found().iter().for_each(|found| message::note(common, found.note()));
     }
 }
 

@@ -50,6 +50,7 @@ fn append(merged: &mut Profile, other: Profile) -> Option<()> {
     merged
         .samples
         .extend(other.samples.into_iter().map(|sample| Sample { stack: StackId(sample.stack.0 + stacks), ..sample }));
+    other.linker_names.into_iter().for_each(|(name, raw)| _ = merged.linker_names.entry(name).or_insert(raw));
     merged.warnings.extend(other.warnings);
     Some(())
 }

@@ -6,7 +6,6 @@ use regex::Regex;
 
 use crate::args::{MetricChoice, NamesChoice, RuntimeChoice, SelectionArgs, UnitChoice};
 use crate::exit::{Code, Failure};
-use crate::symbols::Symbols;
 
 /// The view that the flags ask for.
 pub(crate) fn view(args: &SelectionArgs, group: Group) -> View {
@@ -84,26 +83,26 @@ fn matches(profile: &Profile, location: &Location, regex: &Regex) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names<'a> {
     choice: NamesChoice,
-    symbols: &'a Symbols,
+    profile: &'a Profile,
 }
 
 impl<'a> Names<'a> {
     /// As the flag says; without it, short for people and in full for programs.
-    pub(crate) fn new(args: &SelectionArgs, for_programs: bool, symbols: &'a Symbols) -> Names<'a> {
+    pub(crate) fn new(args: &SelectionArgs, for_programs: bool, profile: &'a Profile) -> Names<'a> {
         let default = if for_programs { NamesChoice::Full } else { NamesChoice::Short };
-        Names { choice: args.names.unwrap_or(default), symbols }
+        Names { choice: args.names.unwrap_or(default), profile }
     }
 
     /// Short ones.
-    pub(crate) fn short(symbols: &'a Symbols) -> Names<'a> {
-        Names { choice: NamesChoice::Short, symbols }
+    pub(crate) fn short(profile: &'a Profile) -> Names<'a> {
+        Names { choice: NamesChoice::Short, profile }
     }
 
     /// The name to show for a function, not escaped. Never empty unless the function's is.
     pub(crate) fn of(&self, function: &str) -> String {
         match self.choice {
             NamesChoice::Full => function.to_owned(),
-            NamesChoice::Raw => self.symbols.mangled(function).to_owned(),
+            NamesChoice::Raw => self.profile.linker_name(function).to_owned(),
             NamesChoice::Short => short(function),
         }
     }

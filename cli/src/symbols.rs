@@ -7,26 +7,45 @@ use std::sync::Arc;
 use mpp_profile::{Frame, Profile, Resolution, lookup_address};
 use mpp_symbolizer::{ModuleReport, Options, SymbolSource, Symbolized, Symbolizer};
 
-use crate::args::SymbolArgs;
+use crate::args::{SourceDir, SymbolArgs};
 use crate::preload::cache_folder;
 
 /// The symbolizer, and what it said about the profiles it was given.
 #[derive(Debug)]
 pub(crate) struct Symbols {
     symbolizer: Symbolizer,
-    /// The mangled name of each function name in the profiles.
-    mangled: HashMap<Arc<str>, Arc<str>>,
-    /// What was found for each file, in words.
-    notes: Vec<String>,
+    source_dirs: Vec<SourceDir>,
+    /// What was found for each file, one list after the other.
+    found: Vec<Found>,
+}
+
+/// What was found for one file that addresses fell in. Nothing is escaped.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// The path as the profile has it.
+    pub(crate) path: String,
+    /// The build id that the profile has, else that of the file that was found; in hex.
+    pub(crate) build_id: Option<String>,
+    /// Where the symbols come from, in one word for programs.
+    pub(crate) source: &'static str,
+    /// The same in words.
+    pub(crate) source_text: String,
+    /// The file they are in, if it is told.
+    pub(crate) source_file: Option<String>,
+    /// What went wrong.
+    pub(crate) problems: Vec<String>,
+    /// Distinct addresses: with lines, with names only, with nothing.
+    pub(crate) addresses: [usize; 3],
 }
 
 impl Symbols {
     /// Looks where the flags say.
     pub(crate) fn new(args: &SymbolArgs) -> Symbols {
-        Symbols { symbolizer: Symbolizer::new(options(args)), mangled: HashMap::new(), notes: Vec::new() }
+        let source_dirs = args.source_dir.clone();
+        Symbols { symbolizer: Symbolizer::new(options(args)), source_dirs, found: Vec::new() }
     }
 
-    /// Fills in the names of all locations that have none yet, in one batch.
+    /// Fills in the names of all locations that have none yet, in one batch, and moves the files of all.
     pub(crate) fn resolve(&mut self, profile: &mut Profile) {
         let modules: Vec<_> = profile.modules.iter().map(module).collect();
         let unresolved = |frames: &[Frame]| frames.is_empty();
@@ -37,23 +56,45 @@ impl Symbols {
             .map(|location| lookup_address(location.address))
             .collect();
         let answers = self.symbolizer.symbolize(&modules, &addresses);
-        self.notes.extend(self.symbolizer.report().iter().map(note));
+        self.found.extend(self.symbolizer.report().iter().map(Found::of));
         let mut answers = answers.into_iter();
-        let mangled = &mut self.mangled;
+        let mut linker_names = std::mem::take(&mut profile.linker_names);
         profile.resolve(|_, location| {
-            if unresolved(&location.frames) { answers.next().map(|answer| resolution(answer, mangled)) } else { None }
+            let answer = if unresolved(&location.frames) { answers.next() } else { None };
+            answer.map(|answer| resolution(answer, &mut linker_names))
         });
+        profile.linker_names = linker_names;
+        self.move_files(profile);
     }
 
-    /// The name as the linker knows it; the name itself if that is all there is.
-    pub(crate) fn mangled<'a>(&'a self, function: &'a str) -> &'a str {
-        self.mangled.get(function).map_or(function, |raw| raw)
+    /// What was found for each file that addresses of the profiles fell in.
+    pub(crate) fn found(&self) -> &[Found] {
+        &self.found
     }
 
-    /// One line for each file that addresses fell in: where its symbols came from, and what went wrong. Not escaped.
-    pub(crate) fn notes(&self) -> &[String] {
-        &self.notes
+    fn move_files(&self, profile: &mut Profile) {
+        if self.source_dirs.is_empty() {
+            return;
+        }
+        let mut moved: HashMap<Arc<str>, Arc<str>> = HashMap::new();
+        let files = profile.locations.iter_mut().flat_map(|location| &mut location.frames);
+        for file in files.filter_map(|frame| frame.file.as_mut()) {
+            let place = moved.entry(file.clone()).or_insert_with(|| match moved_file(&self.source_dirs, file) {
+                Some(place) => place.into(),
+                None => file.clone(),
+            });
+            *file = place.clone();
+        }
     }
+}
+
+/// Where a source file is now, by the first of the folders that it was in; `None` if it was in none.
+pub(crate) fn moved_file(folders: &[SourceDir], file: &str) -> Option<String> {
+    folders.iter().find_map(|SourceDir { from, to }| {
+        let rest = file.strip_prefix(from.trim_end_matches('/'))?;
+        // `/src` is not the beginning of `/src2/a.c`.
+        (rest.is_empty() || rest.starts_with('/')).then(|| format!("{}{rest}", to.trim_end_matches('/')))
+    })
 }
 
 /// What the flags ask for, in the symbolizer's terms.
@@ -66,18 +107,55 @@ pub(crate) fn options(args: &SymbolArgs) -> Options {
     }
 }
 
-/// Where symbols come from, in one word for programs, and the file if it is told.
-pub(crate) fn source(source: &SymbolSource) -> (&'static str, Option<&Path>) {
+/// Where symbols come from: in one word for programs, the file if it is told, and in words.
+fn source(source: &SymbolSource) -> (&'static str, Option<&Path>, &'static str) {
     match source.origin() {
-        SymbolSource::Dwarf { file } => ("dwarf", Some(file)),
-        SymbolSource::Symtab { file } => ("symtab", Some(file)),
-        SymbolSource::Dynsym => ("dynsym", None),
-        SymbolSource::Stored { .. } | SymbolSource::None => ("none", None),
+        SymbolSource::Dwarf { file } => ("dwarf", Some(file), "lines and inlined functions"),
+        SymbolSource::Symtab { file } => ("symtab", Some(file), "names only, from the symbol table"),
+        SymbolSource::Dynsym => ("dynsym", None, "exported names only"),
+        SymbolSource::Stored { .. } | SymbolSource::None => ("none", None, "no symbols"),
+    }
+}
+
+impl Found {
+    /// The same in the terms of the command line.
+    pub(crate) fn of(report: &ModuleReport) -> Found {
+        let (source, file, text) = source(&report.source);
+        let source_file = file.map(|file| file.display().to_string());
+        let mut source_text = match &source_file {
+            Some(file) => format!("{text} of {file}"),
+            None => text.to_owned(),
+        };
+        if matches!(report.source, SymbolSource::Stored { .. }) {
+            source_text += ", found before";
+        }
+        let build_id = report.wanted_build_id.as_deref().or(report.found_build_id.as_deref());
+        Found {
+            path: report.path.display().to_string(),
+            build_id: build_id.map(hex),
+            source,
+            source_text,
+            source_file,
+            problems: report.problems.iter().map(ToString::to_string).collect(),
+            addresses: [report.with_lines, report.with_name, report.unresolved],
+        }
+    }
+
+    /// Where the symbols came from, and what went wrong, in one line.
+    pub(crate) fn note(&self) -> String {
+        let [lines, names, nothing] = self.addresses;
+        let counts = format!("{lines} with lines, {names} with names, {nothing} unresolved");
+        let build_id = self.build_id.as_deref().unwrap_or("none");
+        let mut text = format!("{}: {}; addresses: {counts}; build id {build_id}", self.path, self.source_text);
+        for problem in &self.problems {
+            text.push_str(&format!("; {problem}"));
+        }
+        text
     }
 }
 
 /// Lower-case hex digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -93,13 +171,13 @@ fn module(module: &mpp_profile::Module) -> mpp_symbolizer::Module {
     }
 }
 
-fn resolution(answer: Symbolized, mangled: &mut HashMap<Arc<str>, Arc<str>>) -> Resolution {
+fn resolution(answer: Symbolized, linker_names: &mut HashMap<Arc<str>, Arc<str>>) -> Resolution {
     let file_address = answer.module.map(|_| answer.file_address);
     let frame = |frame: mpp_symbolizer::Frame| {
         let function = match frame.function {
             Some(name) => {
                 if name.raw != name.demangled {
-                    mangled.entry(name.demangled.clone()).or_insert(name.raw);
+                    linker_names.entry(name.demangled.clone()).or_insert(name.raw);
                 }
                 name.demangled
             }
@@ -110,22 +188,19 @@ fn resolution(answer: Symbolized, mangled: &mut HashMap<Arc<str>, Arc<str>>) -> 
     Resolution { file_address, frames: answer.frames.into_iter().map(frame).collect() }
 }
 
-/// Where the symbols of a file came from, and what went wrong. Not escaped.
-pub(crate) fn note(report: &ModuleReport) -> String {
-    let source = match report.source.origin() {
-        SymbolSource::Dwarf { file } => format!("lines and inlined functions from {}", file.display()),
-        SymbolSource::Symtab { file } => format!("names only, from the symbol table of {}", file.display()),
-        SymbolSource::Dynsym => "exported names only".to_owned(),
-        SymbolSource::Stored { .. } | SymbolSource::None => "no symbols".to_owned(),
-    };
-    let before = if matches!(report.source, SymbolSource::Stored { .. }) { ", found before" } else { "" };
-    let build_id = report.wanted_build_id.as_ref().or(report.found_build_id.as_ref());
-    let build_id = build_id.map_or("none".to_owned(), |id| hex(id));
-    let counts =
-        format!("{} with lines, {} with names, {} unresolved", report.with_lines, report.with_name, report.unresolved);
-    let mut text = format!("{}: {source}{before}; addresses: {counts}; build id {build_id}", report.path.display());
-    for problem in &report.problems {
-        text.push_str(&format!("; {problem}"));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_move_with_their_folder() {
+        let folder = |from: &str, to: &str| SourceDir { from: from.to_owned(), to: to.to_owned() };
+        let folders = [folder("/build/x", "/home/me/x"), folder("/build", "/src/"), folder("./", "/here")];
+        let moved = |file| moved_file(&folders, file);
+        assert_eq!(moved("/build/x/a.c").as_deref(), Some("/home/me/x/a.c"));
+        assert_eq!(moved("/build/y/a.c").as_deref(), Some("/src/y/a.c"));
+        assert_eq!(moved("/builds/a.c"), None);
+        assert_eq!(moved("./a.c").as_deref(), Some("/here/a.c"));
+        assert_eq!(moved("a.c"), None);
     }
-    text
 }

@@ -78,7 +78,7 @@ pub(crate) fn flame(args: &FlameArgs, common: CommonArgs) -> Result<(), Failure>
     let layout = Layout { inverted: args.inverted, flip: args.flip };
 
     let folded = args.format == FlameFormat::Folded;
-    let names = Names::new(&args.selection, folded, &loaded.symbols);
+    let names = Names::new(&args.selection, folded, &loaded.profile);
     let lines = lines(&loaded.profile, &view, names);
     let result = if folded {
         if args.inverted { flame::reversed(&lines) } else { lines }.concat().into_bytes()

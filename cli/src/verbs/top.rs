@@ -111,7 +111,7 @@ pub(crate) fn top(args: &TopArgs, common: CommonArgs) -> Result<(), Failure> {
         sites.sort_by_cumulative(view.unit);
     }
     let quality = Quality::of(&loaded.profile, view.metric);
-    let names = Names::new(&args.selection, args.format.is_for_programs(), &loaded.symbols);
+    let names = Names::new(&args.selection, args.format.is_for_programs(), &loaded.profile);
     let rows = chosen_rows(&sites, args, &view, whole.value(view.unit));
     let labels = labels(&rows, view.group, names);
     let shown = Shown { loaded: &loaded, view, sites: &sites, quality: &quality, rows, labels, whole, filtered };

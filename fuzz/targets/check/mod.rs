@@ -1,7 +1,7 @@
 //! What holds for every profile that was read.
 
 use mpp_profile::analysis::{Folded, Quality, RuntimeFrames, Table, View};
-use mpp_profile::formats::heap_text;
+use mpp_profile::formats::{heap_text, pprof};
 use mpp_profile::{Metric, Profile, Unit, WriteError, read};
 
 pub fn check(profile: &Profile) {
@@ -16,6 +16,7 @@ pub fn check(profile: &Profile) {
         assert_eq!(quality.complete + quality.truncated + quality.unknown, quality.total);
         assert!(profile.estimate(metric).standard_error(Unit::Bytes).is_finite());
     }
+    check_proto(profile);
     let mut text = Vec::new();
     match heap_text::write(profile, &mut text) {
         // Some oddities that are a warning in the dumps of others cannot be written.
@@ -29,4 +30,20 @@ pub fn check(profile: &Profile) {
     // Text has no place for what was live at the peak only.
     let told = profile.samples.iter().filter(|sample| !sample.live.is_zero() || !sample.allocated.is_zero()).count();
     assert_eq!((back.sample_rate, back.samples.len()), (profile.sample_rate, told));
+}
+
+/// Totals are the same when the profile is written as `profile.proto` and read again.
+fn check_proto(profile: &Profile) {
+    let mut content = Vec::new();
+    match pprof::write(profile, &mut content) {
+        // Sums that no reader takes.
+        Err(WriteError::Inexpressible { .. }) => return,
+        written => written.expect("memory takes everything"),
+    }
+    let back = read(&content[..], "written").expect("what was written can be read");
+    for metric in [Metric::Live, Metric::Allocated, Metric::Peak] {
+        let view = View { metric, ..View::default() };
+        let [ours, theirs] = [profile, &back].map(|profile| Table::build(profile, &view).total);
+        assert_eq!((ours.bytes, ours.blocks), (theirs.bytes, theirs.blocks));
+    }
 }

@@ -1,6 +1,6 @@
 //! The profile as a whole.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -84,6 +84,9 @@ pub struct Profile {
     pub samples: Vec<Sample>,
     /// The `key = value` comments of the file in their order. Come from the input: escape them before they are printed.
     pub comments: Vec<(String, String)>,
+    /// The names of functions as the linker has them (mangled), by their names in frames; only where the two differ.
+    /// Of several functions with one name, one is there. Come from the input: escape them before they are printed.
+    pub linker_names: HashMap<Arc<str>, Arc<str>>,
     /// What is odd about the file but does not make it useless, in plain sentences with nothing left to escape.
     pub warnings: Vec<String>,
 }
@@ -109,6 +112,7 @@ impl Profile {
             stacks: Vec::new(),
             samples: Vec::new(),
             comments: Vec::new(),
+            linker_names: HashMap::new(),
             warnings: Vec::new(),
         }
     }
@@ -162,6 +166,11 @@ impl Profile {
             location.file_address = file_address.or(location.file_address);
             location.frames = frames;
         }
+    }
+
+    /// The name of a function as the linker has it; the name itself if that is all that is known.
+    pub fn linker_name<'a>(&'a self, function: &'a str) -> &'a str {
+        self.linker_names.get(function).map_or(function, |name| name)
     }
 
     /// The value of the last comment with this key.

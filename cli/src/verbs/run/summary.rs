@@ -66,7 +66,7 @@ pub(super) fn report(
         return Ok(());
     }
     let view = View { metric: metric_to_show(&loaded.profile), ..View::default() };
-    let names = Names::short(&loaded.symbols);
+    let names = Names::short(&loaded.profile);
     let mut lines = lines(&loaded, index, &view, names);
     lines.extend(losses(&loaded, recording, index, ended));
     lines.extend(timeline::lines(recording, loaded.processes.as_ref().and_then(|shown| shown.shown.first().copied())));

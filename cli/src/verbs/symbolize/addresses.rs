@@ -11,15 +11,22 @@ use super::{Format, SymbolizeArgs};
 use crate::args::CommonArgs;
 use crate::exit::{Code, Failure};
 use crate::progress::with_spinner;
-use crate::symbols::{self, note};
+use crate::symbols::{self, Found};
 use crate::{message, output};
 
 /// Longest line of standard input that is looked at, in bytes: an address has 18 at most, the rest is white space.
 const LONGEST_LINE: u64 = 256;
 
-/// Looks up the addresses that the flags tell.
-pub(super) fn symbolize(args: &SymbolizeArgs, common: CommonArgs) -> Result<(), Failure> {
-    let addresses = match args.addresses.as_slice() {
+/// Looks up the addresses that the flags tell, in `file`.
+pub(super) fn symbolize(file: &Path, args: &SymbolizeArgs, common: CommonArgs) -> Result<(), Failure> {
+    let is_json = match args.format {
+        None | Some(Format::Text) => false,
+        Some(Format::Json) => true,
+        Some(Format::Proto | Format::ProtoGz) => {
+            return Err(Failure::new(Code::Usage, "answers for addresses come as text or json; see --format"));
+        }
+    };
+    let addresses = match args.inputs.as_slice() {
         [] => read(io::stdin().lock())?,
         [only] if only == "-" => read(io::stdin().lock())?,
         given => given.iter().map(|word| parse(word, Code::Usage)).collect::<Result<_, _>>()?,
@@ -27,23 +34,23 @@ pub(super) fn symbolize(args: &SymbolizeArgs, common: CommonArgs) -> Result<(), 
     let mut options = symbols::options(&args.symbols);
     options.threads = args.threads.map_or(0, usize::from);
     let mut symbolizer = Symbolizer::new(options);
-    let look_up = || symbolizer.symbolize_file(&args.exe, &addresses);
+    let look_up = || symbolizer.symbolize_file(file, &addresses);
     let answers = with_spinner("looking up functions and lines", common.quiet, look_up);
     // Its message has its cause in it already.
-    let answers = answers.map_err(|error| Failure::new(Code::Input, error))?;
-    for report in symbolizer.report() {
-        for problem in &report.problems {
-            message::warning(common, problem);
-        }
+    let mut answers = answers.map_err(|error| Failure::new(Code::Input, error))?;
+    for frame in answers.iter_mut().flat_map(|answer| &mut answer.frames) {
+        let place = frame.file.as_ref().and_then(|file| symbols::moved_file(&args.symbols.source_dir, file));
+        frame.file = place.map(Into::into).or(frame.file.take());
+    }
+    let found: Option<Found> = symbolizer.report().first().map(Found::of);
+    if let Some(found) = &found {
+        found.problems.iter().for_each(|problem| message::warning(common, problem));
         if common.verbose {
-            message::note(common, note(report));
+            message::note(common, found.note());
         }
     }
     let look = Look { names: args.names, inlines: !args.no_inlines, addresses: args.print_addresses };
-    let text = match args.format {
-        Format::Text => answers::text(&answers, look),
-        Format::Json => answers::json(&answers, look, symbolizer.report())?,
-    };
+    let text = if is_json { answers::json(&answers, look, found.as_ref())? } else { answers::text(&answers, look) };
     match args.output.output.as_deref().filter(|path| *path != Path::new("-")) {
         None => Ok(output::to_stdout(text.as_bytes())?),
         Some(path) => Ok(output::to_file(path, text.as_bytes(), || args.output.force)?),

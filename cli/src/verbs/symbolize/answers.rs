@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use mpp_profile::text::escaped;
-use mpp_symbolizer::{Frame, ModuleReport, Quality, Symbolized};
+use mpp_symbolizer::{Frame, Quality, Symbolized};
 use serde::Serialize;
 
 use crate::args::NamesChoice;
 use crate::selection;
-use crate::symbols;
+use crate::symbols::Found;
 
 /// What to print of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -65,12 +65,12 @@ struct Data<'a> {
     schema: &'static str,
     schema_version: u32,
     mpp_version: &'static str,
-    file: String,
-    build_id: Option<String>,
+    file: &'a str,
+    build_id: Option<&'a str>,
     /// Where the symbols come from: `dwarf`, `symtab` and the like; and the file, if it is known.
     source: &'static str,
-    source_file: Option<String>,
-    problems: Vec<String>,
+    source_file: Option<&'a str>,
+    problems: &'a [String],
     addresses: Vec<DataAddress<'a>>,
 }
 
@@ -96,18 +96,16 @@ struct DataFrame<'a> {
 ///
 /// # Errors
 /// If they cannot be made into JSON, which would be a bug.
-pub(super) fn json(answers: &[Symbolized], look: Look, reports: &[ModuleReport]) -> anyhow::Result<String> {
-    let report = reports.first();
-    let (source, source_file) = report.map_or(("none", None), |report| symbols::source(&report.source));
+pub(super) fn json(answers: &[Symbolized], look: Look, found: Option<&Found>) -> anyhow::Result<String> {
     let data = Data {
         schema: "mpp-symbolize",
         schema_version: 1,
         mpp_version: env!("CARGO_PKG_VERSION"),
-        file: report.map(|report| report.path.display().to_string()).unwrap_or_default(),
-        build_id: report.and_then(|report| report.found_build_id.as_deref()).map(symbols::hex),
-        source,
-        source_file: source_file.map(|file| file.display().to_string()),
-        problems: report.iter().flat_map(|report| &report.problems).map(ToString::to_string).collect(),
+        file: found.map_or("", |found| &found.path),
+        build_id: found.and_then(|found| found.build_id.as_deref()),
+        source: found.map_or("none", |found| found.source),
+        source_file: found.and_then(|found| found.source_file.as_deref()),
+        problems: found.map_or(&[], |found| &found.problems),
         addresses: answers.iter().map(|answer| DataAddress::of(answer, look)).collect(),
     };
     let mut text = serde_json::to_string_pretty(&data)?;

@@ -95,12 +95,14 @@ impl Builder {
             if mapping.id == 0 || places.insert(mapping.id, None).is_some() {
                 return Err(Wrong::damaged(mapping.offset, "a mapping without a number of its own"));
             }
-            let path = raw.string(mapping.path, mapping.offset)?.to_owned();
+            let path = raw.string(mapping.path, mapping.offset)?;
+            let (path, deleted) = path.strip_suffix(" (deleted)").map_or((path, false), |path| (path, true));
+            let path = path.to_owned();
             let build_id = BuildId::from_hex(raw.string(mapping.build_id, mapping.offset)?.as_bytes());
             let (start, end, file_offset) = (mapping.start, mapping.end, mapping.file_offset);
             // Some writers have a mapping that is nowhere, for what they cannot tell.
             if start < end {
-                let module = Module { start, end, file_offset, path, build_id, executable: true, deleted: false };
+                let module = Module { start, end, file_offset, path, build_id, executable: true, deleted };
                 numbered.push((mapping.id, module));
             }
         }
@@ -121,6 +123,10 @@ impl Builder {
         };
         for function in &raw.functions {
             let (name, file) = (share(function.name, function.offset)?, share(function.file, function.offset)?);
+            let linker_name = share(function.linker_name, function.offset)?;
+            if !linker_name.is_empty() && linker_name != name {
+                self.profile.linker_names.entry(name.clone()).or_insert(linker_name);
+            }
             if function.id == 0 || functions.insert(function.id, (name, file)).is_some() {
                 return Err(Wrong::damaged(function.offset, "a function without a number of its own"));
             }

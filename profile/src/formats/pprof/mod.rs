@@ -10,6 +10,8 @@
 //!
 //! Addresses in the file are those of calls; the model has return addresses, which are one more.
 //!
+//! Of functions, the name, the file and the linker's name are read. A path that ends in ` (deleted)` is that of a file that was gone.
+//!
 //! # What is refused
 //!
 //! * Files that are cut off or damaged: fields that do not end, numbers of strings, locations, functions or mappings that do not exist, or
@@ -21,10 +23,12 @@
 mod build;
 mod columns;
 mod fields;
+mod message;
 mod raw;
 mod source;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::io::Read;
 
@@ -34,6 +38,7 @@ use crate::error::{Position, ReadError};
 use crate::model::Profile;
 
 pub(super) use source::is_damage;
+pub use writer::{write, write_packed};
 
 /// A fault, and where it is: an offset in the data, unpacked.
 struct Wrong {

@@ -51,6 +51,8 @@ pub(super) struct RawLocation {
 pub(super) struct RawFunction {
     pub(super) id: u64,
     pub(super) name: u64,
+    /// As the linker has it.
+    pub(super) linker_name: u64,
     pub(super) file: u64,
     pub(super) offset: u64,
 }
@@ -184,8 +186,8 @@ fn mapping(bytes: &[u8], offset: u64) -> Result<RawMapping, Wrong> {
 
 fn function(bytes: &[u8], offset: u64) -> Result<RawFunction, Wrong> {
     let mut read = RawFunction { offset, ..RawFunction::default() };
-    let RawFunction { id, name, file, .. } = &mut read;
-    fill(bytes, offset, &mut [(1, id), (2, name), (4, file)])?;
+    let RawFunction { id, name, linker_name, file, .. } = &mut read;
+    fill(bytes, offset, &mut [(1, id), (2, name), (3, linker_name), (4, file)])?;
     Ok(read)
 }
 
