@@ -117,8 +117,8 @@ pub(crate) struct SelectionArgs {
     /// Leave out functions that the compiler inlined: their share goes to the function they were inlined into
     #[arg(long, env = "MPP_NO_INLINES", hide_env_values = true)]
     pub(crate) no_inlines: bool,
-    /// How to write function names: without template arguments, in full, or as the linker knows them [default: short
-    /// for people, full in JSON, CSV and folded stacks]
+    /// How to write function names: type and function; with namespaces and template arguments; in full; or as the
+    /// linker knows them [default: short for people, full in JSON, CSV and folded stacks]
     #[arg(long, value_enum, value_name = "STYLE", env = "MPP_NAMES", hide_env_values = true)]
     pub(crate) names: Option<NamesChoice>,
 }
@@ -159,11 +159,13 @@ pub(crate) enum RuntimeChoice {
 /// See [`SelectionArgs::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NamesChoice {
-    /// Without template and generic arguments
+    /// Type and function: `vector::push_back`
     Short,
-    /// As written in the source, with everything
+    /// The path with template arguments that are not the default: `std::vector<int>::push_back`
+    Normal,
+    /// With everything: `std::vector<int, std::allocator<int> >::push_back(int&&)`
     Full,
-    /// Mangled
+    /// Mangled: `_ZNSt6vectorIiSaIiEE9push_backEOi`
     Raw,
 }
 

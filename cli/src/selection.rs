@@ -1,7 +1,8 @@
 //! What of a profile a report shows: the selection flags in the terms of the analysis.
 
-use mpp_profile::analysis::{Group, RuntimeFrames, View, symbol_name::SymbolName};
+use mpp_profile::analysis::{Group, RuntimeFrames, View};
 use mpp_profile::{Location, Metric, Profile, Unit};
+use mpp_symbolizer::{NameStyle, demangle, restyle};
 use regex::Regex;
 
 use crate::args::{MetricChoice, NamesChoice, RuntimeChoice, SelectionArgs, UnitChoice};
@@ -100,18 +101,19 @@ impl<'a> Names<'a> {
 
     /// The name to show for a function, not escaped. Never empty unless the function's is.
     pub(crate) fn of(&self, function: &str) -> String {
-        match self.choice {
-            NamesChoice::Full => function.to_owned(),
-            NamesChoice::Raw => self.profile.linker_name(function).to_owned(),
-            NamesChoice::Short => short(function),
-        }
+        styled(self.profile.linker_name(function), function, self.choice)
     }
 }
 
-/// The short form of a name. Never empty unless the name is.
-pub(crate) fn short(function: &str) -> String {
-    let short = SymbolName::parse(function).short();
-    // Names of languages whose spelling is not known (`strings.(*Builder).Grow`) can lose their end.
-    let is_whole = !short.trim().is_empty() && !short.starts_with("::") && !short.ends_with('.');
-    if is_whole { short } else { function.to_owned() }
+/// A function's name in a style, from what the linker has and from the name in full.
+pub(crate) fn styled(linker_name: &str, full: &str, choice: NamesChoice) -> String {
+    let style = match choice {
+        NamesChoice::Raw => return linker_name.to_owned(),
+        // Of several functions with one linker's name, the one whose name it is.
+        NamesChoice::Full => return full.to_owned(),
+        NamesChoice::Normal => NameStyle::Normal,
+        NamesChoice::Short => NameStyle::Short,
+    };
+    let name = if linker_name == full { restyle(full, style) } else { demangle(linker_name, style) };
+    name.into_owned()
 }

@@ -50,7 +50,8 @@ pub(crate) struct SymbolizeArgs {
     /// With -e: leave out functions that the compiler inlined
     #[arg(long, env = "MPP_NO_INLINES", hide_env_values = true)]
     no_inlines: bool,
-    /// With -e: how to write function names: without template arguments, in full, or as the linker knows them
+    /// With -e: how to write function names: type and function; with namespaces and template arguments; in full; or as
+    /// the linker knows them
     #[arg(long, value_enum, value_name = "STYLE", default_value = "full", env = "MPP_NAMES", hide_env_values = true)]
     names: NamesChoice,
     /// With -e: at most this many threads at once [default: as many as the machine has processors]

@@ -29,11 +29,7 @@ impl Look {
     /// The name of the function, not escaped.
     fn name(self, frame: &Frame) -> Option<String> {
         let name = frame.function.as_ref()?;
-        Some(match self.names {
-            NamesChoice::Short => selection::short(&name.demangled),
-            NamesChoice::Full => name.demangled.to_string(),
-            NamesChoice::Raw => name.raw.to_string(),
-        })
+        Some(selection::styled(&name.raw, &name.demangled, self.names))
     }
 }
 

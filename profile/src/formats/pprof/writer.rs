@@ -69,7 +69,7 @@ pub fn write(profile: &Profile, output: impl Write) -> Result<(), WriteError> {
 /// The same packed with gzip, as pprof and Go write it.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_packed(profile: &Profile, output: impl Write) -> Result<(), WriteError> {
     let mut encoder = GzEncoder::new(output, Compression::default());
     write(profile, &mut encoder)?;
