@@ -112,7 +112,10 @@ fn source(source: &SymbolSource) -> (&'static str, Option<&Path>, &'static str) 
     match source.origin() {
         SymbolSource::Dwarf { file } => ("dwarf", Some(file), "lines and inlined functions"),
         SymbolSource::Symtab { file } => ("symtab", Some(file), "names only, from the symbol table"),
+        SymbolSource::MiniDebugInfo => ("minidebuginfo", None, "names only, from its packed symbol table"),
         SymbolSource::Dynsym => ("dynsym", None, "exported names only"),
+        SymbolSource::PerfMap { file } => ("perf-map", Some(file), "names only, from the perf map"),
+        SymbolSource::Vdso => ("vdso", None, "names only, from the kernel's library"),
         SymbolSource::Stored { .. } | SymbolSource::None => ("none", None, "no symbols"),
     }
 }

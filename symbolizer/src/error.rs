@@ -89,6 +89,41 @@ pub enum Error {
         /// CRC-32 in the module's `.gnu_debuglink`.
         wanted: u32,
     },
+    /// The common part of debug information that `dwz` took apart is missing, and what it holds with it: names of
+    /// inlined functions, mostly.
+    #[error("{path:?}: part of its debug information is in {link:?} (build id {build_id}), which was not found")]
+    NoAltFile {
+        /// The file with the rest.
+        path: PathBuf,
+        /// The missing file, as the former calls it.
+        link: PathBuf,
+        /// Its build id in hex.
+        build_id: String,
+    },
+    /// The vDSO of this machine is not that of the profiled one.
+    #[error("the vDSO of this machine has {size} bytes, another size than in the profile, which is of another kernel")]
+    OtherVdso {
+        /// Size of the one of this machine, in bytes.
+        size: u64,
+    },
+    /// A perf map that is not used because it may be another process's.
+    #[error("{path:?} is not used as the perf map of the process: {why}; if it is, name it explicitly")]
+    RefusedPerfMap {
+        /// The file.
+        path: PathBuf,
+        /// What speaks against it.
+        why: String,
+    },
+    /// A perf map with lines of something else; the others were used.
+    #[error("{path:?}: {lines} lines are not \"START SIZE NAME\", the first of them is line {first}")]
+    BadPerfMap {
+        /// The file.
+        path: PathBuf,
+        /// How many.
+        lines: u64,
+        /// Number of the first, from 1.
+        first: u64,
+    },
     /// Damaged debug information; what could be read was used.
     #[error("{path:?}: damaged debug information: {what}")]
     BadDwarf {

@@ -48,7 +48,6 @@ impl FileData {
     }
 
     /// A file that is in memory; `path` is what messages call it.
-    #[allow(dead_code, reason = "for files within files")]
     pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>, options: &Options) -> Self {
         let len = bytes.len() as u64;
         Self::new(path, Content::Memory(bytes), len, options.max_file_memory)

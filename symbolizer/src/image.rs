@@ -1,19 +1,14 @@
 //! All addresses of one file of the profiled process: open it, check it, ask each source of symbols in turn.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::debug_file::{Places, check_build_id};
 use crate::dwarf::{self, Answer, Problem, Sections};
 use crate::elf::Elf;
 use crate::file::FileData;
-use crate::object::ObjectFile;
-use crate::object::symbols::Table;
+use crate::locate::{Located, Places, Wanted};
+use crate::object::ObjectFile as _;
 use crate::threads::Permits;
-use crate::{Error, Frame, ModuleReport, Name, Options, Quality, SymbolSource};
-
-/// What the kernel appends to the path of a mapped file that has no name any more.
-const DELETED: &[u8] = b" (deleted)";
+use crate::{Error, Frame, ModuleReport, Options, Quality, SymbolSource, symbol_tables, vdso};
 
 /// A file of the profiled process and where in it symbols are wanted.
 #[derive(Debug)]
@@ -22,6 +17,8 @@ pub(crate) struct Image {
     pub(crate) build_id: Option<Vec<u8>>,
     /// Indices of its modules with wanted addresses, ascending.
     pub(crate) modules: Vec<usize>,
+    /// Start and end of each of them.
+    pub(crate) mappings: Vec<(u64, u64)>,
     /// Offsets in the file, ascending and distinct; virtual addresses if `by_address`.
     pub(crate) offsets: Vec<u64>,
     /// Whether somebody asks about a file and its own addresses, not about a process.
@@ -46,16 +43,20 @@ impl Image {
             wanted_build_id: self.build_id.clone(),
             ..ModuleReport::default()
         };
-        let places = match self.open(options, &mut report) {
-            Ok(file) => self.look_up(&file, options, permits, &mut report),
-            Err(error) => Err(error),
-        };
-        let places = places.unwrap_or_else(|error| {
-            report.problems.push(error);
-            self.offsets.iter().map(|&offset| Place::new(offset, Vec::new())).collect()
-        });
-        count(&places, &mut report);
-        (places, report)
+        let places = Places::new(options);
+        let located = self.locate(options, &mut report);
+        report.identity = located.as_ref().map(Located::identity);
+        let found = located.as_ref().map(|located| self.look_up(&places, located, options, permits, &mut report));
+        let found = found.and_then(|result| result.map_err(|problem| report.problems.push(problem)).ok());
+        let found =
+            found.unwrap_or_else(|| self.offsets.iter().map(|&offset| Place::new(offset, Vec::new())).collect());
+        count(&found, &mut report);
+        if self.path == Path::new(vdso::NAME) && report.source != SymbolSource::None {
+            report.source = SymbolSource::Vdso;
+        }
+        let elf = located.as_ref().and_then(|located| Elf::read(&located.file).ok());
+        report.remedy = places.remedy(elf.as_ref(), &report);
+        (found, report)
     }
 
     /// The same of whatever file is at the path on this machine.
@@ -67,47 +68,32 @@ impl Image {
         options: &Options,
         permits: &Permits,
     ) -> Result<(Vec<Place>, ModuleReport), Error> {
-        let file = FileData::open(&self.path, options)?;
-        let found_build_id = Elf::read(&file)?.identity().map(<[u8]>::to_vec);
-        let mut report = ModuleReport { path: self.path.clone(), found_build_id, ..ModuleReport::default() };
-        let places = self.look_up(&file, options, permits, &mut report)?;
-        count(&places, &mut report);
-        Ok((places, report))
+        let mut report = ModuleReport { path: self.path.clone(), ..ModuleReport::default() };
+        let places = Places::new(options);
+        let located = places.as_it_is(&self.path, &mut report)?;
+        let found = self.look_up(&places, &located, options, permits, &mut report)?;
+        count(&found, &mut report);
+        report.remedy = places.remedy(Some(&Elf::read(&located.file)?), &report);
+        Ok((found, report))
     }
 
-    /// Opens the file if it is the one that was profiled.
-    pub(crate) fn open(&self, options: &Options, report: &mut ModuleReport) -> Result<FileData, Error> {
-        let bytes = self.path.as_os_str().as_bytes();
-        let (path, is_deleted) = match bytes.strip_suffix(DELETED) {
-            Some(path) => (Path::new(std::ffi::OsStr::from_bytes(path)), true),
-            None => (self.path.as_path(), false),
-        };
-        let no_file = || Error::NoFile { path: self.path.clone() };
-        let local = Places::new(options).local(path).ok_or_else(no_file)?;
-        if is_deleted && self.build_id.is_none() {
-            return Err(Error::Deleted { path: path.to_owned() });
-        }
-        let file = FileData::open(&local, options)?;
-        report.found_build_id = Elf::read(&file)?.identity().map(<[u8]>::to_vec);
-        if let Some(wanted) = &self.build_id {
-            check_build_id(&file, wanted)?;
-        }
-        Ok(file)
+    /// The file, if there is one and it is the one that was profiled.
+    pub(crate) fn locate(&self, options: &Options, report: &mut ModuleReport) -> Option<Located> {
+        let wanted = Wanted { path: &self.path, build_id: self.build_id.as_deref(), mappings: &self.mappings };
+        Places::new(options).locate(wanted, report)
     }
 
     fn look_up(
         &self,
-        file: &FileData,
+        places: &Places<'_>,
+        located: &Located,
         options: &Options,
         permits: &Permits,
         report: &mut ModuleReport,
     ) -> Result<Vec<Place>, Error> {
-        let places = Places::new(options);
-        let elf = Elf::read(file)?;
-        let debug_file =
-            if elf.has_dwarf() { None } else { places.find_debug_file(&elf, &self.path, &mut report.problems) };
-        let debug_elf = debug_file.as_ref().map(Elf::read).transpose()?;
-        let with_dwarf = debug_elf.as_ref().unwrap_or(&elf);
+        let elf = Elf::read(&located.file)?;
+        let debug_file = if elf.has_dwarf() { None } else { places.find_debug_file(&elf, located, report) };
+        let debug_elf = debug_file.as_ref().map(|found| Elf::read(&found.file)).transpose()?;
 
         // Addresses always by the file itself: the program headers of a separate debug file may say nothing.
         let address = |&offset: &u64| if self.by_address { Some(offset) } else { elf.address_of_offset(offset) };
@@ -115,8 +101,10 @@ impl Image {
         let mut sorted: Vec<u64> = addresses.iter().flatten().copied().collect();
         sorted.sort_unstable();
         sorted.dedup();
-        let mut answers = look_up_dwarf(with_dwarf, &places, &sorted, permits, report);
-        look_up_symbols(&elf, debug_elf.as_ref(), &sorted, &mut answers, report);
+        let with_dwarf = debug_elf.as_ref().unwrap_or(&elf);
+        let alt_file = places.find_alt_file(with_dwarf, located, debug_file.as_ref(), report);
+        let mut answers = look_up_dwarf(with_dwarf, alt_file.as_ref(), &sorted, permits, report);
+        symbol_tables::look_up(&elf, debug_elf.as_ref(), &sorted, &mut answers, options, report);
 
         let place = |(&offset, address): (&u64, Option<u64>)| {
             let index = address.and_then(|address| sorted.binary_search(&address).ok());
@@ -153,10 +141,10 @@ fn count(places: &[Place], report: &mut ModuleReport) {
     }
 }
 
-/// What the debug information of `elf` says about each of `addresses`.
+/// What the debug information of `elf` says about each of `addresses`. `alt_file` is where `dwz` moved some of it.
 fn look_up_dwarf(
     elf: &Elf<'_>,
-    places: &Places<'_>,
+    alt_file: Option<&FileData>,
     addresses: &[u64],
     permits: &Permits,
     report: &mut ModuleReport,
@@ -172,8 +160,7 @@ fn look_up_dwarf(
             return nothing();
         }
     };
-    let alt_file = places.find_alt_file(elf, &mut report.problems);
-    let alt_sections = alt_file.as_ref().and_then(|file| {
+    let alt_sections = alt_file.and_then(|file| {
         let sections = Elf::read(file).and_then(|elf| Sections::load(&elf));
         sections.map_err(|problem| report.problems.push(problem)).ok()
     });
@@ -190,78 +177,4 @@ fn look_up_dwarf(
         report.source = SymbolSource::Dwarf { file: path.to_owned() };
     }
     answers
-}
-
-/// Gives names from the symbol tables to those of `addresses` (ascending) whose answer has none, or a poor one.
-///
-/// Line tables cover the padding between functions too. So where neither the debug information nor a full symbol
-/// table knows a function, the line is that of the function before, and is dropped.
-fn look_up_symbols(
-    elf: &Elf<'_>,
-    debug_elf: Option<&Elf<'_>>,
-    addresses: &[u64],
-    answers: &mut [Option<Answer>],
-    report: &mut ModuleReport,
-) {
-    let mut is_complete = false;
-    let debug_table = debug_elf.map(|elf| (elf, Table::Full));
-    for (elf, table) in debug_table.into_iter().chain([(elf, Table::Full), (elf, Table::Dynamic)]) {
-        let is_poor = |answer: &Option<Answer>| answer.as_ref().is_none_or(|answer| answer.name_is_poor);
-        let poor: Vec<usize> = (0..addresses.len()).filter(|&index| is_poor(&answers[index])).collect();
-        if poor.is_empty() {
-            break;
-        }
-        let symbols = match elf.symbols(table) {
-            Ok(Some(symbols)) => symbols,
-            Ok(None) => continue,
-            Err(problem) => {
-                report.problems.push(problem);
-                continue;
-            }
-        };
-        is_complete |= table == Table::Full;
-        let wanted: Vec<u64> = poor.iter().map(|&index| addresses[index]).collect();
-        let mut is_used = false;
-        let mut last: Option<(&[u8], Name)> = None;
-        for (&index, raw) in poor.iter().zip(symbols.names_of(&wanted)) {
-            let Some(raw) = raw else { continue };
-            let name = match &last {
-                Some((known, name)) if *known == raw => name.clone(),
-                _ => Name::from_raw(raw),
-            };
-            last = Some((raw, name.clone()));
-            is_used |= give_name(&mut answers[index], name);
-        }
-        if is_used && report.source == SymbolSource::None {
-            report.source = match table {
-                Table::Full => SymbolSource::Symtab { file: elf.path().to_owned() },
-                Table::Dynamic => SymbolSource::Dynsym,
-            };
-        }
-    }
-    if is_complete {
-        let has_function = |answer: &mut Answer| answer.frames.iter().any(|frame| frame.function.is_some());
-        answers.iter_mut().for_each(|answer| *answer = answer.take_if(has_function));
-    }
-}
-
-/// Puts the name of the symbol into the answer if that is an improvement; says whether it was.
-fn give_name(answer: &mut Option<Answer>, name: Name) -> bool {
-    match answer {
-        Some(answer) => {
-            answer.name_is_poor = false;
-            let Some(frame) = answer.frames.last_mut() else { return false };
-            // A symbol that is not mangled says no more than the name in the debug information.
-            let is_better = frame.function.is_none() || name.demangled != name.raw;
-            if is_better {
-                frame.function = Some(name);
-            }
-            is_better
-        }
-        None => {
-            let frame = Frame { function: Some(name), ..Frame::default() };
-            *answer = Some(Answer { frames: vec![frame], name_is_poor: false });
-            true
-        }
-    }
 }

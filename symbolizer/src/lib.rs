@@ -23,10 +23,14 @@
 //!
 //! For each file of the process, in this order:
 //!
-//! 1. the file itself, if its build id is the recorded one;
+//! 1. the file itself, if its build id is the recorded one: by its path, in the root folder of the process or below
+//!    [`Options::sysroot`], or in a folder sorted by build ids;
 //! 2. when it has no debug information, its separate debug file, by build id or by `.gnu_debuglink`;
 //! 3. DWARF for functions, inlined calls and lines, with the parts that `dwz` moved to a common file;
-//! 4. the full symbol table for what DWARF does not name, then the dynamic one.
+//! 4. the full symbol table for what DWARF does not name, then MiniDebugInfo, then the dynamic symbols; stubs of the
+//!    procedure linkage table are called `function@plt`.
+//!
+//! Code that is in no file has names if its compiler wrote a perf map; the vDSO is read from memory.
 //!
 //! An address outside of every function stays unresolved: it never gets the name of a neighbour.
 //!
@@ -42,7 +46,6 @@
 //!
 //! Files are read, not mapped: a mapping of a file that is cut short while it is read would end the process.
 
-mod debug_file;
 mod debuginfod;
 mod demangle;
 mod dwarf;
@@ -50,15 +53,20 @@ mod elf;
 mod error;
 mod file;
 mod image;
+mod locate;
 mod module;
 mod object;
 mod options;
+mod perf_map;
 mod report;
+mod runtime_code;
 mod section;
 mod stored;
+mod symbol_tables;
 mod symbolized;
 mod symbolizer;
 mod threads;
+mod vdso;
 
 pub use debuginfod::{
     Debuginfod, DebuginfodFile, DebuginfodMode, DebuginfodSettings, Download, DownloadProgress, NotFetched,
@@ -67,7 +75,7 @@ pub use demangle::{NameStyle, demangle, restyle};
 pub use error::Error;
 pub use module::Module;
 pub use options::Options;
-pub use report::{ModuleReport, SymbolSource};
+pub use report::{Identity, ModuleReport, SymbolSource};
 pub use stored::{StoredAnswer, StoredSymbols};
 pub use symbolized::{Frame, Name, Quality, Symbolized};
 pub use symbolizer::Symbolizer;

@@ -14,6 +14,13 @@ pub struct Options {
     pub sysroot: Option<PathBuf>,
     /// Servers (or only a cache of files from them) that are asked for what is not found here; off by default.
     pub debuginfod: Debuginfod,
+    /// The process that was profiled, if it still runs on this machine. Its files are then reached through `/proc`, also
+    /// when they were deleted, replaced, or are in a container; and its perf map and vDSO are used. Needs the rights
+    /// that a debugger needs; without them it is as if this were not set.
+    pub pid: Option<u32>,
+    /// The map of code made at run time that the process wrote for `perf`, instead of `/tmp/perf-PID.map` of the process
+    /// of `pid`. It names addresses that are in no file.
+    pub perf_map: Option<PathBuf>,
     /// Largest ELF file that is opened, in bytes. Only the headers, symbol tables and needed debug sections are read
     /// into memory, never the whole file.
     pub max_file_size: u64,
@@ -39,6 +46,8 @@ impl Default for Options {
             debug_dirs: Vec::new(),
             sysroot: None,
             debuginfod: Debuginfod::off(),
+            pid: None,
+            perf_map: None,
             max_file_size: 64 << 30,
             max_file_memory: 8 << 30,
             cache_dir: None,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::image::{Image, Place};
+use crate::runtime_code::RuntimeCode;
 use crate::threads::{self, Permits};
 use crate::{Error, Module, ModuleReport, Options, StoredAnswer, StoredSymbols, Symbolized, stored};
 
@@ -30,8 +31,12 @@ impl Symbolizer {
     ///
     /// Nothing here fails as a whole: what cannot be looked up has no frames, and [`report`](Self::report) says why.
     pub fn symbolize(&mut self, modules: &[Module], addresses: &[u64]) -> Vec<Symbolized> {
-        let Batch { located, index_of, images, places } = self.look_up(modules, addresses);
+        let Batch { located, index_of, images, places, runtime_code } = self.look_up(modules, addresses);
         let answer = |(&address, location): (&u64, Option<Location>)| {
+            let (module, offset) = location.map_or((None, address), |at| (Some(at.module), at.offset));
+            if let Some(answer) = runtime_code.answer(address, module, offset) {
+                return answer;
+            }
             let Some(location) = location else { return Symbolized { file_address: address, ..Symbolized::default() } };
             let module = &modules[location.file_module];
             let image = index_of[&(module.path.as_path(), module.build_id.as_deref())];
@@ -60,26 +65,29 @@ impl Symbolizer {
             image.offsets.iter().zip(places).map(answer).collect()
         };
         let found = batch.images.into_iter().zip(batch.places).zip(&self.report);
-        found
-            .map(|((image, places), report)| {
-                let answers = answers(&image, places);
-                StoredSymbols::new(image.path, image.build_id, report.source.clone(), answers)
-            })
-            .collect()
+        let found = found.map(|((image, places), report)| {
+            let answers = answers(&image, places);
+            StoredSymbols::new(image.path, image.build_id, report.source.clone(), answers)
+        });
+        found.chain(batch.runtime_code.to_be_stored()).collect()
     }
 
     fn look_up<'m>(&mut self, modules: &'m [Module], addresses: &[u64]) -> Batch<'m> {
         let map = ModuleMap::new(modules);
         let located: Vec<Option<Location>> = addresses.iter().map(|&address| map.locate(address)).collect();
+        let places = addresses.iter().zip(&located).map(|(&address, at)| (address, at.map(|at| at.file_module)));
+        let mut runtime_code = RuntimeCode::look_up(modules, places, &self.options);
 
         let mut by_file: BTreeMap<(&Path, Option<&[u8]>), Image> = BTreeMap::new();
-        for location in located.iter().flatten() {
+        let in_files = addresses.iter().zip(&located).filter(|(address, _)| !runtime_code.names(**address));
+        for location in in_files.filter_map(|(_, location)| location.as_ref()) {
             let module = &modules[location.file_module];
             let key = (module.path.as_path(), module.build_id.as_deref());
             let image = by_file.entry(key).or_insert_with(|| Image {
                 path: module.path.clone(),
                 build_id: module.build_id.clone(),
                 modules: Vec::new(),
+                mappings: Vec::new(),
                 offsets: Vec::new(),
                 by_address: false,
             });
@@ -93,6 +101,7 @@ impl Symbolizer {
             image.offsets.dedup();
             image.modules.sort_unstable();
             image.modules.dedup();
+            image.mappings = image.modules.iter().map(|&index| (modules[index].start, modules[index].end)).collect();
         }
 
         let permits = Permits::new(self.options.threads);
@@ -101,7 +110,8 @@ impl Symbolizer {
         let (places, report): (Vec<_>, Vec<_>) = results.into_iter().unzip();
         self.report = report;
         stored::trim_cache(&self.options);
-        Batch { located, index_of, images, places }
+        self.report.extend(runtime_code.report());
+        Batch { located, index_of, images, places, runtime_code }
     }
 
     /// One answer for each of `addresses` of the file at `path`, in the same order, whether it was ever mapped or not.
@@ -119,7 +129,8 @@ impl Symbolizer {
         offsets.dedup();
         // Debug files are searched by the folder of the file, too.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let image = Image { path, build_id: None, modules: Vec::new(), offsets, by_address: true };
+        let image =
+            Image { path, build_id: None, modules: Vec::new(), mappings: Vec::new(), offsets, by_address: true };
         self.report.clear();
         let (places, report) = image.symbolize_as_it_is(&self.options, &Permits::new(self.options.threads))?;
         self.report.push(report);
@@ -146,6 +157,7 @@ struct Batch<'m> {
     images: Vec<Image>,
     /// For each image one place for each of its offsets.
     places: Vec<Vec<Place>>,
+    runtime_code: RuntimeCode,
 }
 
 /// Where an address is.

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::file::DebuginfodFile;
 use crate::Options;
-use crate::debug_file::hex;
 use crate::elf::Elf;
 use crate::file::FileData;
+use crate::locate::debug_file::hex;
 use crate::object::ObjectFile as _;
 
 /// Most bytes that the headers and notes of one file may take.

@@ -1,7 +1,9 @@
 //! What a symbolizer needs of an ELF file: segments, named sections, the build id, links to debug files.
 
 pub(crate) mod crc32;
+pub(crate) mod mini_debug_info;
 mod notes;
+pub(crate) mod plt;
 pub(crate) mod segments;
 mod symbols;
 mod unpack;
@@ -13,11 +15,11 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, elf};
 
 use self::segments::Segment;
-use crate::Error;
 use crate::file::FileData;
 use crate::object::ObjectFile;
 use crate::object::symbols::{Symbols, Table};
 use crate::section::Section;
+use crate::{Error, Options};
 
 /// Largest note section that is searched for the build id, in bytes, and how many such sections: real files have a
 /// handful of notes of less than a hundred bytes.
@@ -29,6 +31,7 @@ pub(crate) struct Elf<'f> {
     file: &'f FileData,
     endian: Endianness,
     is_64: bool,
+    machine: elf::Machine,
     segments: Vec<Segment>,
     sections: Vec<Header<'f>>,
     build_id: Option<Vec<u8>>,
@@ -49,6 +52,8 @@ struct Header<'f> {
     /// Index of the section this one refers to.
     link: u32,
     align: u64,
+    /// Size of an entry, for tables of entries of one size.
+    entry_size: u64,
 }
 
 impl<'f> Elf<'f> {
@@ -92,6 +97,7 @@ impl<'f> Elf<'f> {
                 size: section.sh_size(endian).into(),
                 link: section.sh_link(endian),
                 align: section.sh_addralign(endian).into(),
+                entry_size: section.sh_entsize(endian).into(),
             });
         }
         let is_x86 = [elf::EM_X86_64, elf::EM_386].contains(&header.e_machine(endian));
@@ -99,6 +105,7 @@ impl<'f> Elf<'f> {
             file,
             endian,
             is_64: header.is_class_64(),
+            machine: header.e_machine(endian),
             segments,
             sections,
             build_id: None,
@@ -144,6 +151,19 @@ impl<'f> Elf<'f> {
         let content = self.content(self.find(b".gnu_debugaltlink")?).ok()?;
         let length = content.iter().position(|&byte| byte == 0)?;
         Some((&content[..length], &content[length + 1..]))
+    }
+
+    /// The ELF file that is packed into this one for its symbols, if there is one.
+    pub(crate) fn mini_debug_info(&self, options: &Options) -> Result<Option<FileData>, Error> {
+        let Some(section) = self.find(b".gnu_debugdata") else { return Ok(None) };
+        let charge = |bytes| self.file.source().charge(bytes);
+        match mini_debug_info::unpack(self.content(section)?, charge) {
+            Ok(content) => Ok(Some(FileData::from_bytes(self.file.path(), content, options))),
+            Err(mini_debug_info::Fault::Refused(problem)) => Err(problem),
+            Err(mini_debug_info::Fault::Damaged(what)) => {
+                Err(bad(self.file, &format!("section \".gnu_debugdata\" at offset {:#x}: {what}", section.offset)))
+            }
+        }
     }
 
     /// The bytes of a section as they are in the file, to be read piece by piece.

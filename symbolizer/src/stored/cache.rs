@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 use super::{StoredSymbols, form};
-use crate::debug_file::hex;
+use crate::locate::hex;
 
 /// Shortest build id that is taken for unique, in bytes: that of the fast kind of linkers.
 const LEAST_BUILD_ID: usize = 8;

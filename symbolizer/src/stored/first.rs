@@ -4,7 +4,7 @@ use super::cache::Cache;
 use super::{FileState, Lookup, StoredAnswer, StoredSymbols};
 use crate::image::{Image, Place};
 use crate::threads::Permits;
-use crate::{Error, ModuleReport, Options, Quality, SymbolSource};
+use crate::{Error, Identity, ModuleReport, Options, Quality, SymbolSource};
 
 /// One place for each offset of `image`, and where they came from.
 ///
@@ -90,6 +90,7 @@ fn part(image: &Image, places: &[Option<Place>], is_such: impl Fn(&Option<Place>
         path: image.path.clone(),
         build_id: image.build_id.clone(),
         modules: image.modules.clone(),
+        mappings: image.mappings.clone(),
         offsets: offsets.collect(),
         by_address: image.by_address,
     }
@@ -112,7 +113,10 @@ fn with_cache(image: &Image, options: &Options, permits: &Permits) -> (Vec<Place
     let is_used = known.as_ref().is_some_and(|known| fill(&mut places, image, known));
     let missing = part(image, &places, Option::is_none);
     let (found, mut report) = if missing.offsets.is_empty() {
-        (Vec::new(), ModuleReport { found_build_id: here.build_id.clone(), ..report_of(image) })
+        (
+            Vec::new(),
+            ModuleReport { found_build_id: here.build_id.clone(), identity: here.identity, ..report_of(image) },
+        )
     } else {
         let (found, report) = missing.symbolize(options, permits);
         if here.state.is_some() && here == Here::find(image, options) {
@@ -132,14 +136,16 @@ fn with_cache(image: &Image, options: &Options, permits: &Permits) -> (Vec<Place
 struct Here {
     state: Option<FileState>,
     build_id: Option<Vec<u8>>,
+    identity: Option<Identity>,
 }
 
 impl Here {
     fn find(image: &Image, options: &Options) -> Here {
         let mut report = ModuleReport::default();
-        let Ok(file) = image.open(options, &mut report) else { return Here::default() };
-        let metadata = std::fs::metadata(file.path()).ok();
-        Here { state: metadata.and_then(|metadata| FileState::of(&metadata)), build_id: report.found_build_id }
+        let Some(located) = image.locate(options, &mut report) else { return Here::default() };
+        let metadata = std::fs::metadata(located.file.path()).ok();
+        let state = metadata.and_then(|metadata| FileState::of(&metadata));
+        Here { state, build_id: report.found_build_id, identity: Some(located.identity()) }
     }
 }
 

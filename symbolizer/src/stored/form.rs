@@ -194,6 +194,9 @@ fn put_source(payload: &mut Vec<u8>, source: &SymbolSource) {
         SymbolSource::Dwarf { file } => (1, file.as_path()),
         SymbolSource::Symtab { file } => (2, file.as_path()),
         SymbolSource::Dynsym => (3, nowhere),
+        SymbolSource::MiniDebugInfo => (4, nowhere),
+        SymbolSource::PerfMap { file } => (5, file.as_path()),
+        SymbolSource::Vdso => (6, nowhere),
         SymbolSource::None | SymbolSource::Stored { .. } => (0, nowhere),
     };
     payload.push(kind);
@@ -207,6 +210,9 @@ fn get_source(input: &mut Input<'_>) -> Result<SymbolSource, Error> {
         1 => SymbolSource::Dwarf { file },
         2 => SymbolSource::Symtab { file },
         3 => SymbolSource::Dynsym,
+        4 => SymbolSource::MiniDebugInfo,
+        5 => SymbolSource::PerfMap { file },
+        6 => SymbolSource::Vdso,
         // Those of later versions are told as none.
         _ => SymbolSource::None,
     })
