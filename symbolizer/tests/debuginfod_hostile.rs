@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use common::{Folder, build_id, run};
 use mpp_symbolizer::{Debuginfod, DebuginfodFile, DebuginfodMode, DebuginfodSettings, NotFetched};
+use object::read::elf::{FileHeader as _, SectionHeader as _};
+use object::{Endianness, elf};
 use web::{Web, ok, stall, status};
 
 /// A small program, and a cache to fetch it into.
@@ -39,10 +41,15 @@ impl Fixture {
             mode: DebuginfodMode::On,
             servers: servers.iter().map(|web| web.url()).collect(),
             cache_dir: Some(self.folder.path("cache")),
-            timeout: Duration::from_millis(300),
+            timeout: Duration::from_secs(30),
             max_size: 1 << 20,
             ..DebuginfodSettings::default()
         }
+    }
+
+    /// With as little patience as the system needs to run the server at all.
+    fn impatient(&self, servers: &[&Web]) -> DebuginfodSettings {
+        DebuginfodSettings { timeout: Duration::from_secs(1), ..self.settings(servers) }
     }
 
     fn find(&self, servers: &[&Web]) -> Result<PathBuf, NotFetched> {
@@ -66,7 +73,12 @@ impl Fixture {
     /// The server is refused for a reason with these words, and leaves nothing behind.
     #[track_caller]
     fn assert_refused(&self, web: &Web, words: &str) {
-        let error = self.find(&[web]).expect_err(words);
+        self.assert_refused_with(self.settings(&[web]), web, words);
+    }
+
+    #[track_caller]
+    fn assert_refused_with(&self, settings: DebuginfodSettings, web: &Web, words: &str) {
+        let error = Debuginfod::new(settings).find(&self.id, &DebuginfodFile::Debuginfo).expect_err(words);
         assert!(matches!(error, NotFetched::Failed { .. }), "{error:?}");
         let text = error.to_string();
         assert!(text.contains(words), "{text:?}, expected {words:?}");
@@ -125,7 +137,8 @@ fn servers_that_stall() {
             _ = stream.write_all(&said);
             stall(stream);
         });
-        Fixture::new().assert_refused(&web, "sends nothing for 0.3 s");
+        let fixture = Fixture::new();
+        fixture.assert_refused_with(fixture.impatient(&[&web]), &web, "sends nothing for 1 s");
     }
 }
 
@@ -143,12 +156,12 @@ fn servers_that_trickle() {
         _ = stream.write_all(b"HTTP/1.1 200 OK\r\nX: ");
         trickle(stream, b"x");
     });
-    fixture.assert_refused(&in_headers, "sends nothing for 0.3 s");
+    fixture.assert_refused_with(fixture.impatient(&[&in_headers]), &in_headers, "sends nothing for 1 s");
     let in_body = Web::new(|_, stream| {
         _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
         trickle(stream, b"x");
     });
-    fixture.assert_refused(&in_body, "sends too slowly");
+    fixture.assert_refused_with(fixture.impatient(&[&in_body]), &in_body, "sends too slowly");
     // Fast enough, but it never comes to an end.
     let without_end = Web::new(|_, stream| {
         _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
@@ -203,6 +216,23 @@ fn files_that_are_not_what_was_asked_for() {
         let answer = [b"HTTP/1.1 200 OK\r\n\r\n", &fixture.bytes[..length]].concat();
         fixture.assert_refused(&Web::saying(answer), "refused");
     }
+    // All headers are there, but the content of a section is not.
+    let mut longer = fixture.bytes.clone();
+    let header = elf::FileHeader64::<Endianness>::parse(&*longer).expect("an ELF file");
+    let (endian, table) = (header.endian().expect("a byte order"), header.e_shoff(Endianness::Little) as usize);
+    let sections = header.section_headers(endian, &*longer).expect("sections");
+    let notes = sections.iter().rposition(|section| section.sh_type(endian) == elf::SHT_PROGBITS).expect("a section");
+    let place = table + notes * 64 + 24;
+    let end = (longer.len() as u64).to_le_bytes();
+    longer[place..place + 8].copy_from_slice(&end);
+    longer[place + 8..place + 16].copy_from_slice(&1000_u64.to_le_bytes());
+    longer.extend([0; 999]);
+    let web = Web::saying([b"HTTP/1.1 200 OK\r\n\r\n", &*longer].concat());
+    fixture.assert_refused(&web, "it is cut short");
+    longer.push(0);
+    let found = fixture.find(&[&Web::saying([b"HTTP/1.1 200 OK\r\n\r\n", &*longer].concat())]).expect("it is whole");
+    fs::remove_dir_all(found.parent().expect("a folder")).expect("removed");
+
     let mut short = ok(&fixture.bytes);
     short.truncate(short.len() - 100);
     let web = Web::saying(short);
@@ -361,7 +391,7 @@ fn dead_servers_are_not_asked_again() {
     let dead = format!("http://user:secret@127.0.0.1:{port}");
     let slow = Web::new(|_, stream| stall(stream));
     let refusing = Web::saying(status(503, ""));
-    let mut settings = fixture.settings(&[&slow, &refusing]);
+    let mut settings = fixture.impatient(&[&slow, &refusing]);
     settings.servers.insert(0, dead);
     let debuginfod = Debuginfod::new(settings);
     assert!(!format!("{debuginfod:?}").contains("secret"));
@@ -571,11 +601,7 @@ fn only_trusted_servers_over_https() {
         let (url, id) = server.split_once(' ').expect("two words");
         let id: Vec<u8> = (0..id.len() / 2).map(|i| u8::from_str_radix(&id[2 * i..][..2], 16).expect("hex")).collect();
         let fixture = Fixture::new();
-        let with = |url: &str| DebuginfodSettings {
-            servers: vec![url.to_owned()],
-            timeout: Duration::from_secs(20),
-            ..fixture.settings(&[])
-        };
+        let with = |url: &str| DebuginfodSettings { servers: vec![url.to_owned()], ..fixture.settings(&[]) };
         let path = Debuginfod::new(with(url)).find(&id, &DebuginfodFile::Debuginfo).expect("the file");
         assert!(fs::metadata(path).expect("the file").len() > 1000);
         // The right certificate for another name.
