@@ -108,7 +108,7 @@ impl Fetcher {
                 status => return Err(Failure::Status(status)),
             }
         }
-        Err(Failure::Broken("it redirects too often".to_owned()))
+        Err(Failure::Refused("it redirects too often".to_owned()))
     }
 
     fn ask(&self, job: &Job<'_>, url: &str) -> Result<Response<Body>, Failure> {
@@ -215,9 +215,9 @@ fn is_no_connection(error: &io::Error) -> bool {
 
 /// Where an answer redirects to.
 fn next_address(url: &str, response: &Response<Body>) -> Result<String, Failure> {
-    let broken = |what: &str| Failure::Broken(format!("it redirects {what}"));
+    let refused = |what: &str| Failure::Refused(format!("it redirects {what}"));
     let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-    let location = location.ok_or_else(|| broken("to nowhere"))?;
+    let location = location.ok_or_else(|| refused("to nowhere"))?;
     let next = if location.starts_with('/') && !location.starts_with("//") {
         let host = url.find("://").map_or(0, |at| at + 3);
         let end = url[host..].find('/').map_or(url.len(), |at| host + at);
@@ -226,11 +226,11 @@ fn next_address(url: &str, response: &Response<Body>) -> Result<String, Failure>
         location.to_owned()
     };
     if !is_address(&next) {
-        return Err(broken("to what is not an http or https address"));
+        return Err(refused("to what is not an http or https address"));
     }
     let is_secure = |url: &str| url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
     if is_secure(url) && !is_secure(&next) {
-        return Err(broken("from https to http"));
+        return Err(refused("from https to http"));
     }
     Ok(next)
 }

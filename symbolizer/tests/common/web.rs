@@ -82,12 +82,13 @@ pub(crate) fn stall(stream: &mut TcpStream) {
 
 /// A sound answer.
 pub(crate) fn ok(body: &[u8]) -> Vec<u8> {
-    let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+    let mut answer =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).into_bytes();
     answer.extend(body);
     answer
 }
 
 /// An answer without a body.
 pub(crate) fn status(code: u16, headers: &str) -> Vec<u8> {
-    format!("HTTP/1.1 {code} Whatever\r\n{headers}Content-Length: 0\r\n\r\n").into_bytes()
+    format!("HTTP/1.1 {code} Whatever\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
 }
