@@ -35,7 +35,7 @@ pub use settings::{DebuginfodMode, DebuginfodSettings, Download, DownloadProgres
 use self::cache::{Cache, Cached};
 use self::get::{Failure, Fetcher};
 use self::server::Server;
-use crate::locate::debug_file::hex;
+use crate::locate::hex;
 
 /// Build ids of this many bytes are asked for. Linkers write 8 (lld's fast hash) to 32; a shorter one tells no file
 /// from another, and servers refuse longer ones.

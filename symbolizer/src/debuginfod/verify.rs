@@ -7,7 +7,7 @@ use super::file::DebuginfodFile;
 use crate::Options;
 use crate::elf::Elf;
 use crate::file::FileData;
-use crate::locate::debug_file::hex;
+use crate::locate::hex;
 use crate::object::ObjectFile as _;
 
 /// Most bytes that the headers and notes of one file may take.
