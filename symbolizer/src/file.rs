@@ -104,7 +104,8 @@ impl Source {
         if bytes <= self.left.load(Relaxed) { Ok(()) } else { Err(self.too_large(bytes)) }
     }
 
-    fn too_large(&self, bytes: u64) -> Error {
+    /// Why `bytes` of memory are refused.
+    pub(crate) fn too_large(&self, bytes: u64) -> Error {
         let what = format!("a section of {bytes} bytes is more than the memory allowed for one file");
         Error::Limit { path: self.path.clone(), what }
     }

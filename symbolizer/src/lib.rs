@@ -58,6 +58,7 @@ mod module;
 mod object;
 mod options;
 mod perf_map;
+mod packed;
 mod report;
 mod runtime_code;
 mod section;

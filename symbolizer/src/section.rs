@@ -1,4 +1,4 @@
-//! The bytes of one section: in a file, read piece by piece, or unpacked in memory.
+//! The bytes of one section: in a file, read piece by piece, or compressed in a file, and then unpacked as a whole.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::file::Source;
+use crate::packed::Packed;
 
 /// One section of a file. It can be copied, and read by many threads at once.
 #[derive(Clone, Debug)]
@@ -18,8 +19,8 @@ pub(crate) struct Section {
 enum Place {
     /// As it is in the file.
     InFile { offset: u64, len: u64 },
-    /// It was compressed.
-    Unpacked(Arc<[u8]>),
+    /// It is compressed.
+    Packed(Arc<Packed>),
 }
 
 impl Section {
@@ -28,21 +29,22 @@ impl Section {
         source.holds(offset, len).then(|| Section { source: Arc::clone(source), place: Place::InFile { offset, len } })
     }
 
-    /// What a part of the file was unpacked to; already accounted for.
-    pub(crate) fn unpacked(source: &Arc<Source>, bytes: Vec<u8>) -> Self {
-        Section { source: Arc::clone(source), place: Place::Unpacked(bytes.into()) }
+    /// A compressed part of a file, unpacked when the first piece of it is asked for.
+    pub(crate) fn packed(packed: Packed) -> Self {
+        Section { source: Arc::clone(packed.source()), place: Place::Packed(Arc::new(packed)) }
     }
 
     /// Its size in bytes, unpacked.
     pub(crate) fn len(&self) -> u64 {
         match &self.place {
             Place::InFile { len, .. } => *len,
-            Place::Unpacked(bytes) => bytes.len() as u64,
+            Place::Packed(packed) => packed.len(),
         }
     }
 
     /// A piece of it; nothing of it is kept here. It fails when the section has no such piece, or the file has become
     /// shorter.
+    #[allow(dead_code, reason = "for containers other than ELF")]
     pub(crate) fn bytes(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>, Error> {
         let size = self.size_of(&range)?;
         match &self.place {
@@ -51,7 +53,7 @@ impl Section {
                 self.source.read_at(offset + range.start, &mut buffer)?;
                 Ok(Cow::Owned(buffer))
             }
-            Place::Unpacked(bytes) => Ok(Cow::Borrowed(&bytes[range.start as usize..range.end as usize])),
+            Place::Packed(packed) => Ok(Cow::Borrowed(&packed.bytes()?[range.start as usize..range.end as usize])),
         }
     }
 
@@ -70,16 +72,16 @@ impl Section {
         let piece = &mut buffer[..size];
         match &self.place {
             Place::InFile { offset, .. } => self.source.read_at(offset + range.start, piece)?,
-            Place::Unpacked(bytes) => piece.copy_from_slice(&bytes[range.start as usize..range.end as usize]),
+            Place::Packed(packed) => piece.copy_from_slice(&packed.bytes()?[range.start as usize..range.end as usize]),
         }
         Ok(piece)
     }
 
-    /// All of it if it is in memory in any case.
+    /// All of it if it is held in memory in any case, because it is compressed.
     pub(crate) fn in_memory(&self) -> Result<Option<&[u8]>, Error> {
         match &self.place {
             Place::InFile { .. } => Ok(None),
-            Place::Unpacked(bytes) => Ok(Some(bytes)),
+            Place::Packed(packed) => packed.bytes().map(Some),
         }
     }
 
@@ -95,6 +97,7 @@ impl Section {
     }
 
     /// All of it, counted against what may be kept of the file.
+    #[allow(dead_code, reason = "for containers other than ELF")]
     pub(crate) fn all(&self) -> Result<Cow<'_, [u8]>, Error> {
         if let Place::InFile { len, .. } = self.place {
             self.source.charge(len)?;
@@ -107,6 +110,7 @@ impl Section {
 mod tests {
     use super::Section;
     use crate::file::FileData;
+    use crate::packed::{Packed, Packing};
     use crate::{Error, Options};
     use std::path::Path;
 
@@ -116,8 +120,13 @@ mod tests {
         assert!(Section::in_file(file.source(), 5, 6).is_none());
         assert!(Section::in_file(file.source(), u64::MAX, 2).is_none());
         let in_file = Section::in_file(file.source(), 2, 5).expect("a section");
-        let unpacked = Section::unpacked(file.source(), b"23456".to_vec());
-        for section in [&in_file, &unpacked] {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, b"23456").expect("packed");
+        let bytes = encoder.finish().expect("packed");
+        let place = (0, bytes.len() as u64);
+        let zlib = FileData::from_bytes(Path::new("z"), bytes, &Options::default());
+        let packed = Packed::new(zlib.source(), ".debug_x", Packing::Zlib, place, 5).expect("a section");
+        for section in [&in_file, &Section::packed(packed)] {
             assert_eq!(section.len(), 5);
             assert_eq!(&*section.all().expect("all"), b"23456");
             assert_eq!(&*section.bytes(1..3).expect("a piece"), b"34");

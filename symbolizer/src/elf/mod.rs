@@ -217,12 +217,16 @@ impl ObjectFile for Elf<'_> {
             if !section.flags.contains(elf::SHF_COMPRESSED) {
                 return Ok(Some(content));
             }
-            return unpack::elf_section(&content, self.is_64, self.endian, self.file, name).map(Some);
+            let place = (section.offset, section.size);
+            return unpack::elf_section(place, self.is_64, self.endian, self.file, name).map(Some);
         }
         // The older way to mark compressed sections: by their name.
         let old_name = name.strip_prefix(".debug_").map(|rest| format!(".zdebug_{rest}"));
         match old_name.and_then(|name| self.find(name.as_bytes())) {
-            Some(section) => unpack::gnu_section(&self.in_file(section)?, self.file, name).map(Some),
+            Some(section) => {
+                self.in_file(section)?;
+                unpack::gnu_section((section.offset, section.size), self.file, name).map(Some)
+            }
             None => Ok(None),
         }
     }
