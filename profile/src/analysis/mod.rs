@@ -5,6 +5,7 @@
 
 mod folded;
 mod frames;
+mod modules;
 mod quality;
 pub mod runtime;
 pub mod symbol_name;
@@ -15,6 +16,7 @@ mod weights;
 
 pub use folded::Folded;
 pub use frames::location_label;
+pub use modules::ModuleShare;
 pub use quality::{Quality, Resolved};
 pub use table::{Row, Table};
 pub use weights::{Sum, Weights};
