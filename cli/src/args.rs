@@ -6,7 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
 use crate::verbs::{
-    ctl::CtlArgs, flame::FlameArgs, run::RunArgs, symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs,
+    ctl::CtlArgs, flame::FlameArgs, modules::ModulesArgs, run::RunArgs, symbolize::SymbolizeArgs,
+    timeline::TimelineArgs, top::TopArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -39,6 +40,8 @@ pub(crate) enum Verb {
     Flame(FlameArgs),
     /// How much memory a process had while it ran
     Timeline(TimelineArgs),
+    /// Table of the files whose code allocated: how far it has names, and what would help
+    Modules(ModulesArgs),
     /// Write a profile with the names of its functions in it; look up addresses of a program or library
     Symbolize(SymbolizeArgs),
     /// Ask a process that runs, or tell it what to do

@@ -142,8 +142,8 @@ pub(crate) fn nameless_modules(table: &Table) -> Vec<(String, u64)> {
     modules
 }
 
-/// `no names: libfoo.so 1.5%, libbar.so 0.2%`; `None` if all functions have names.
-pub(crate) fn nameless(table: &Table) -> Option<String> {
+/// `no names: libfoo.so 1.5%, libbar.so 0.2% (mpp modules app.heap says why)`; `None` if all functions have names.
+pub(crate) fn nameless(loaded: &Loaded, table: &Table, metric: Metric) -> Option<String> {
     const MOST: usize = 3;
     let modules = nameless_modules(table);
     if modules.is_empty() {
@@ -158,7 +158,15 @@ pub(crate) fn nameless(table: &Table) -> Option<String> {
     if modules.len() > MOST {
         parts.push(format!("{} more", modules.len() - MOST));
     }
-    Some(format!("no names: {} (-v says why)", parts.join(", ")))
+    let flag = match metric {
+        Metric::Live => "",
+        Metric::Allocated => " --metric alloc",
+        Metric::Freed => " --metric freed",
+        Metric::Peak => " --metric peak",
+    };
+    let input = loaded.again.as_deref().map(|input| format!("{input}{flag}")).unwrap_or_default();
+    let command = format!("mpp modules {}", escaped(input.trim()));
+    Some(format!("no names: {} ({} says why)", parts.join(", "), command.trim_end()))
 }
 
 /// A place in the source as it is shown: relative to the current folder if it is below it.

@@ -23,6 +23,8 @@ pub(crate) struct Loaded {
     pub(crate) symbols: Symbols,
     /// The file that was read, or the folder if there were several. Not escaped.
     pub(crate) source: String,
+    /// How to name the same input after another verb, ready for a shell; `None` if that cannot be done. Not escaped.
+    pub(crate) again: Option<String>,
     /// What is shown of a recording.
     pub(crate) processes: Option<Processes>,
 }
@@ -58,7 +60,7 @@ pub(crate) fn load(input: &InputArgs, symbols: &SymbolArgs, common: CommonArgs) 
             let path = input.input.as_deref().unwrap_or(Path::new("-"));
             let mut profile = read(path)?;
             let symbols = symbolize([&mut profile].into_iter(), symbols, common);
-            Loaded { profile, symbols, source: name(path), processes: None }
+            Loaded { profile, symbols, source: name(path), again: again(input), processes: None }
         }
     };
     tell_oddities(&loaded, common);
@@ -119,7 +121,7 @@ fn load_recording(
     let profile = merge::merge(profiles).or_exit(Code::Input)?;
     let others = all.into_iter().filter(|pid| !shown.contains(pid)).collect();
     let processes = Some(Processes { shown, executable, others });
-    Ok(Loaded { profile, symbols, source: source.display().to_string(), processes })
+    Ok(Loaded { profile, symbols, source: source.display().to_string(), again: again(input), processes })
 }
 
 /// The process that was started; if it left no profile, the one with the most live memory.
@@ -199,7 +201,43 @@ pub(crate) fn relative(path: &Path) -> PathBuf {
     current.and_then(|current| path.strip_prefix(current).ok()).unwrap_or(path).to_owned()
 }
 
+/// A path as a shell takes it.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// See [`Loaded::again`].
+fn again(input: &InputArgs) -> Option<String> {
+    let mut words = Vec::new();
+    match input.input.as_deref() {
+        // It has been read, and is gone.
+        Some(path) if path == Path::new("-") => return None,
+        Some(path) => words.push(shell_word(&relative(path))),
+        None => {}
+    }
+    words.extend(input.pid.map(|pid| format!("--pid {pid}")));
+    words.extend(input.all.then(|| "--all".to_owned()));
+    Some(words.join(" "))
+}
+
 /// The total of a profile for an index: estimated live bytes.
 pub(crate) fn live_bytes(profile: &Profile) -> u64 {
     profile.estimate(Metric::Live).bytes.round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_pasted() {
+        assert_eq!(shell_word(Path::new("mpp-app-1-2")), "mpp-app-1-2");
+        assert_eq!(shell_word(Path::new("/tmp/it's here")), "'/tmp/it'\\''s here'");
+        let again = |input: &str, pid, all| again(&InputArgs { input: Some(input.into()), pid, all });
+        assert_eq!(again("my dump", Some(7), false).as_deref(), Some("'my dump' --pid 7"));
+        assert_eq!(again("-", None, false), None);
+        assert_eq!(super::again(&InputArgs { input: None, pid: None, all: true }).as_deref(), Some("--all"));
+    }
 }

@@ -48,6 +48,7 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::Top(args) => verbs::top::top(args, common).map(|()| 0),
         Verb::Flame(args) => verbs::flame::flame(args, common).map(|()| 0),
         Verb::Symbolize(args) => verbs::symbolize::symbolize(args, common).map(|()| 0),
+        Verb::Modules(args) => verbs::modules::modules(args, common).map(|()| 0),
         Verb::Timeline(args) => verbs::timeline::timeline(args, common).map(|()| 0),
         Verb::Ctl(args) => verbs::ctl::ctl(args).map(|()| 0),
     }

@@ -11,12 +11,7 @@ use crate::exit::{Code, Failure};
 /// The view that the flags ask for.
 pub(crate) fn view(args: &SelectionArgs, group: Group) -> View {
     View {
-        metric: match args.metric {
-            MetricChoice::Live => Metric::Live,
-            MetricChoice::Alloc => Metric::Allocated,
-            MetricChoice::Freed => Metric::Freed,
-            MetricChoice::Peak => Metric::Peak,
-        },
+        metric: metric(args.metric),
         unit: match args.unit {
             UnitChoice::Bytes => Unit::Bytes,
             UnitChoice::Blocks => Unit::Blocks,
@@ -28,6 +23,16 @@ pub(crate) fn view(args: &SelectionArgs, group: Group) -> View {
         },
         group,
         inlines: !args.no_inlines,
+    }
+}
+
+/// The metric that a flag chooses.
+pub(crate) fn metric(choice: MetricChoice) -> Metric {
+    match choice {
+        MetricChoice::Live => Metric::Live,
+        MetricChoice::Alloc => Metric::Allocated,
+        MetricChoice::Freed => Metric::Freed,
+        MetricChoice::Peak => Metric::Peak,
     }
 }
 

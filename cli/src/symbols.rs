@@ -4,11 +4,15 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use mpp_profile::analysis::ModuleShare;
 use mpp_profile::{Frame, Profile, Resolution, lookup_address};
 use mpp_symbolizer::{ModuleReport, Options, SymbolSource, Symbolized, Symbolizer};
 
 use crate::args::{SourceDir, SymbolArgs};
 use crate::preload::cache_folder;
+
+/// The kernel's mark of files that are gone.
+const DELETED: &str = " (deleted)";
 
 /// The symbolizer, and what it said about the profiles it was given.
 #[derive(Debug)]
@@ -24,6 +28,8 @@ pub(crate) struct Symbols {
 pub(crate) struct Found {
     /// The path as the profile has it.
     pub(crate) path: String,
+    /// The build id that the profile has, in hex.
+    pub(crate) wanted_build_id: Option<String>,
     /// The build id that the profile has, else that of the file that was found; in hex.
     pub(crate) build_id: Option<String>,
     /// Where the symbols come from, in one word for programs.
@@ -72,6 +78,14 @@ impl Symbols {
         &self.found
     }
 
+    /// What was found for a file; of several processes, what is best.
+    pub(crate) fn found_for(&self, share: &ModuleShare) -> Option<&Found> {
+        let mark = if share.deleted { DELETED } else { "" };
+        let (path, build_id) = (share.path.as_deref()?, share.build_id.as_ref().map(ToString::to_string));
+        let is_it = |found: &&Found| found.path.strip_suffix(mark) == Some(path) && found.wanted_build_id == build_id;
+        self.found.iter().filter(is_it).max_by_key(|found| found.addresses)
+    }
+
     fn move_files(&self, profile: &mut Profile) {
         if self.source_dirs.is_empty() {
             return;
@@ -110,8 +124,8 @@ pub(crate) fn options(args: &SymbolArgs) -> Options {
 /// Where symbols come from: in one word for programs, the file if it is told, and in words.
 fn source(source: &SymbolSource) -> (&'static str, Option<&Path>, &'static str) {
     match source.origin() {
-        SymbolSource::Dwarf { file } => ("dwarf", Some(file), "lines and inlined functions"),
-        SymbolSource::Symtab { file } => ("symtab", Some(file), "names only, from the symbol table"),
+        SymbolSource::Dwarf { file } => ("dwarf", Some(file), "lines and inlined functions from"),
+        SymbolSource::Symtab { file } => ("symtab", Some(file), "names only, from the symbol table of"),
         SymbolSource::MiniDebugInfo => ("minidebuginfo", None, "names only, from its packed symbol table"),
         SymbolSource::Dynsym => ("dynsym", None, "exported names only"),
         SymbolSource::PerfMap { file } => ("perf-map", Some(file), "names only, from the perf map"),
@@ -126,7 +140,7 @@ impl Found {
         let (source, file, text) = source(&report.source);
         let source_file = file.map(|file| file.display().to_string());
         let mut source_text = match &source_file {
-            Some(file) => format!("{text} of {file}"),
+            Some(file) => format!("{text} {file}"),
             None => text.to_owned(),
         };
         if matches!(report.source, SymbolSource::Stored { .. }) {
@@ -135,6 +149,7 @@ impl Found {
         let build_id = report.wanted_build_id.as_deref().or(report.found_build_id.as_deref());
         Found {
             path: report.path.display().to_string(),
+            wanted_build_id: report.wanted_build_id.as_deref().map(hex),
             build_id: build_id.map(hex),
             source,
             source_text,
@@ -164,7 +179,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn module(module: &mpp_profile::Module) -> mpp_symbolizer::Module {
     // The symbolizer wants the kernel's mark, which makes it distrust the file that has the path by now.
-    let mark = if module.deleted { " (deleted)" } else { "" };
+    let mark = if module.deleted { DELETED } else { "" };
     mpp_symbolizer::Module {
         start: module.start,
         end: module.end,

@@ -25,7 +25,7 @@ fn text() {
 live: 9.64 MiB ± 1.90 MiB in 93 blocks; estimated from 15 samples, one per 512 KiB; counted 5.00 MiB in 31 blocks
 from: app.heap (mimalloc-pprof heap_v2 text)
 stacks: complete for 89.0% of the bytes, 11.0% cut off (no unwind info); symbols: 0% with lines, 0% names only, 100% unknown
-no names: app 55.9%, libshapes.so.2 44.1% (-v says why)
+no names: app 55.9%, libshapes.so.2 44.1% (mpp modules app.heap says why)
 
     flat  flat%       cum   cum%  blocks  function               file:line
 4.26 MiB  44.1%  4.26 MiB  44.1%      68  libshapes.so.2+0x11ff

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
-use mpp_profile::analysis::{Folded, Group, Sum, View, Weights};
+use mpp_profile::analysis::{Folded, Group, Sum, Table, View, Weights};
 use mpp_profile::text::escaped;
 use mpp_profile::units::{bytes, count};
 use mpp_profile::{Profile, Unit};
@@ -76,6 +76,8 @@ pub(crate) fn flame(args: &FlameArgs, common: CommonArgs) -> Result<(), Failure>
     selection::check_metric(&loaded.profile, view.metric)?;
     selection::filter(&mut loaded.profile, &args.selection);
     let layout = Layout { inverted: args.inverted, flip: args.flip };
+    let nameless = heading::nameless(&loaded, &Table::build(&loaded.profile, &view), view.metric);
+    nameless.iter().for_each(|line| message::note(common, line));
 
     let folded = args.format == FlameFormat::Folded;
     let names = Names::new(&args.selection, folded, &loaded.profile);

@@ -2,6 +2,7 @@
 
 pub(crate) mod ctl;
 pub(crate) mod flame;
+pub(crate) mod modules;
 pub(crate) mod run;
 pub(crate) mod symbolize;
 pub(crate) mod timeline;

@@ -11,7 +11,7 @@ use mpp_profile::{Format, Metric, Profile};
 
 use crate::args::{CommonArgs, InputArgs};
 use crate::exit::{Code, Failure};
-use crate::input::{self, Loaded};
+use crate::input::{self, Loaded, shell_word};
 use crate::recording::{self, Index, Process, Recording};
 use crate::selection::Names;
 use crate::sys::signals;
@@ -131,7 +131,7 @@ fn lines(loaded: &Loaded, index: &Index, view: &View, names: Names<'_>) -> Vec<S
     let sites = table.rows.iter().filter(|row| row.flat.bytes > 0).take(SITES);
     lines.extend(sites.map(|row| site(row, &table, names)));
     lines.push(heading::quality(&Quality::of(profile, view.metric)));
-    lines.extend(heading::nameless(&table));
+    lines.extend(heading::nameless(loaded, &table, view.metric));
     lines.extend(other_processes(loaded, index));
     lines
 }
@@ -218,22 +218,4 @@ fn exports_malloc(executable: &str) -> bool {
 
 fn file_name(path: Option<&str>) -> &str {
     path.and_then(|path| path.rsplit('/').next()).unwrap_or("the program")
-}
-
-/// A path as it can be pasted into a shell.
-fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_can_be_pasted() {
-        assert_eq!(shell_word(Path::new("mpp-app-1-2")), "mpp-app-1-2");
-        assert_eq!(shell_word(Path::new("/tmp/it's here")), "'/tmp/it'\\''s here'");
-    }
 }

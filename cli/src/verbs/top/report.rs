@@ -42,7 +42,7 @@ impl Shown<'_> {
         lines.extend(heading::others(self.loaded));
         lines.push(heading::quality(self.quality));
         if self.rows_are_functions() {
-            lines.extend(heading::nameless(self.sites));
+            lines.extend(heading::nameless(self.loaded, self.sites, self.view.metric));
         }
         lines
     }

@@ -1,0 +1,154 @@
+//! `mpp modules` on a program whose parts are built with less and less debug information.
+
+mod common;
+
+use common::{Place, data, json};
+use serde_json::Value;
+use std::process::Command;
+
+/// 400 blocks of 16 KiB in each of three functions: one of the program, one of a library, one that no symbol names.
+const APP: &str = "\
+#include <stdlib.h>
+void *named_take(size_t size);
+void *stripped_take(size_t size);
+static void *kept[1200];
+__attribute__((noinline)) static void own(void)
+{
+    for (int i = 0; i < 400; i++) kept[i] = malloc(16384);
+}
+int main(void)
+{
+    own();
+    for (int i = 0; i < 400; i++) kept[400 + i] = named_take(16384);
+    for (int i = 0; i < 400; i++) kept[800 + i] = stripped_take(16384);
+    return kept[1199] == 0;
+}
+";
+const NAMED: &str = "\
+#include <stdlib.h>
+__attribute__((noinline)) static void *inner(size_t size) { void *block = malloc(size); __asm__(\"\" ::: \"memory\"); return block; }
+void *named_take(size_t size) { void *block = inner(size); __asm__(\"\" ::: \"memory\"); return block; }
+";
+
+/// Builds the parts and records a run in the folder `out`.
+fn recording(place: &Place) {
+    let flags = ["-shared", "-fPIC", "-O1", "-fno-builtin", "-Wl,--build-id=sha1"];
+    place.compile("libnamed.so", NAMED, &flags);
+    place.compile("libstripped.so", &NAMED.replace("named_take", "stripped_take"), &[&flags[..], &["-s"]].concat());
+    let folder = place.path("");
+    let folder = folder.to_str().expect("a plain path");
+    let (search, load) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
+    let app = ["-g", "-O1", "-fno-builtin", &search, &load, "-lnamed", "-lstripped", "-Wl,--build-id=sha1"];
+    place.compile("app", APP, &app);
+    place.run(["run", "-q", "-o", "out", "--sample", "4KiB", "--", "./app"]).exits(0);
+}
+
+/// The module whose file has this name.
+fn module<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let mut modules = report["modules"].as_array().expect("modules").iter();
+    let is_it = |module: &&Value| module["file"].as_str().is_some_and(|file| file.ends_with(&format!("/{name}")));
+    modules.find(is_it).unwrap_or_else(|| panic!("no {name} in {report:#}"))
+}
+
+/// Bytes: all, with lines, with names, with nothing; as shares of the total of the report.
+fn shares(report: &Value, name: &str) -> [f64; 4] {
+    let total = report["total_bytes"].as_f64().expect("a number");
+    ["bytes", "lines_bytes", "names_bytes", "nothing_bytes"]
+        .map(|key| module(report, name)[key].as_f64().expect("a number") / total)
+}
+
+#[track_caller]
+fn assert_near(found: [f64; 4], expected: [f64; 4]) {
+    // A third each, by samples of one in 4 KiB: nearly all blocks are recorded.
+    let near = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 0.03);
+    assert!(near, "{found:?}, expected {expected:?}");
+}
+
+fn build_id(place: &Place, name: &str) -> String {
+    let output = Command::new("readelf").arg("-n").arg(place.path(name)).output().expect("readelf (binutils) runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines().find_map(|line| line.trim().strip_prefix("Build ID: ")).expect("a build id").to_owned()
+}
+
+#[test]
+fn each_file_is_judged_by_itself() {
+    let place = Place::new();
+    recording(&place);
+    let report = json(&place.run(["modules", "-q", "out", "--format", "json"]).exits(0).stdout);
+    assert_eq!((report["schema"].as_str(), report["schema_version"].as_u64()), (Some("mpp-modules"), Some(1)));
+    assert_eq!(report["modules_total"], report["modules"].as_array().expect("modules").len());
+    // Every stack goes through the program: `_start` without a line, `main`, and in a third of them `own`. Of a library,
+    // both functions are in a stack, one of them has no name when it is stripped.
+    assert_near(shares(&report, "app"), [1.0, 5.0 / 9.0, 4.0 / 9.0, 0.0]);
+    assert_near(shares(&report, "libnamed.so"), [1.0 / 3.0, 0.0, 1.0 / 3.0, 0.0]);
+    assert_near(shares(&report, "libstripped.so"), [1.0 / 3.0, 0.0, 1.0 / 6.0, 1.0 / 6.0]);
+    let symbols = ["app", "libnamed.so", "libstripped.so"].map(|name| module(&report, name)["symbols"].clone());
+    assert_eq!(symbols, ["dwarf", "symtab", "dynsym"]);
+    for name in ["app", "libnamed.so", "libstripped.so"] {
+        assert_eq!(module(&report, name)["build_id"], build_id(&place, name).as_str());
+    }
+
+    let ran = place.run(["modules", "out"]).exits(0);
+    assert!(ran.stdout.contains("libstripped.so: exported names only"), "{ran:#?}");
+    assert!(!ran.stdout.contains("/app: "), "nothing can be done there: {ran:#?}");
+    let verbose = place.run(["modules", "-v", "out"]).exits(0);
+    assert!(verbose.stdout.contains("/app: lines and inlined functions from "), "{verbose:#?}");
+    // The most bytes first.
+    let rows: Vec<&str> = ran.stdout.lines().skip_while(|line| !line.contains("build id")).skip(1).take(3).collect();
+    let order: Vec<bool> = rows.iter().map(|row| row.ends_with("/app") || row.contains("libc.so")).collect();
+    assert_eq!(order, [true, true, false], "{rows:?}");
+    assert!(rows.iter().any(|row| row.contains("100%  55.6%  44.4%       0%  dwarf")), "{rows:?}");
+
+    // What other verbs say about it leads here.
+    let top = place.run(["top", "out"]).exits(0);
+    assert!(top.stdout.contains("no names: libstripped.so 33"), "{top:#?}");
+    assert!(top.stdout.contains("(mpp modules out says why)"), "{top:#?}");
+    place.run(["flame", "out"]).exits(0).says("(mpp modules out says why)");
+    place.run(["run", "-o", "again", "--sample", "4KiB", "--", "./app"]).exits(0).says("(mpp modules again says why)");
+}
+
+#[test]
+fn a_file_that_was_replaced_is_named() {
+    let place = Place::new();
+    recording(&place);
+    let wanted = build_id(&place, "libnamed.so");
+    place.compile("libnamed.so", &NAMED.replace("malloc(size)", "malloc(size + 1)"), &["-shared", "-fPIC"]);
+    let report = json(&place.run(["modules", "-q", "out", "--format", "json"]).exits(0).stdout);
+    assert_near(shares(&report, "libnamed.so"), [1.0 / 3.0, 0.0, 0.0, 1.0 / 3.0]);
+    let module = module(&report, "libnamed.so");
+    assert_eq!((module["symbols"].as_str(), module["build_id"].as_str()), (Some("none"), Some(wanted.as_str())));
+    let problem = module["problems"][0].as_str().expect("a problem");
+    assert!(problem.contains("is not the file that was profiled") && problem.contains(&wanted), "{problem}");
+    let text = place.run(["modules", "out"]).exits(0).stdout;
+    assert!(text.contains("libnamed.so: no symbols\n  ") && text.contains("is not the file"), "{text}");
+}
+
+#[test]
+fn tables_come_in_all_formats_and_lengths() {
+    let place = Place::new();
+    recording(&place);
+    let csv = place.run(["modules", "-q", "out", "--format", "csv"]).exits(0).stdout;
+    let keys = "bytes,bytes_percent,lines_percent,names_percent,nothing_percent,source,source_file,build_id,file";
+    assert_eq!(csv.lines().next(), Some(keys));
+    let app = csv.lines().find(|line| line.ends_with("/app")).expect("the program");
+    assert!(app.contains(",100.0000,55.5") && app.contains(&build_id(&place, "app")), "{app}");
+    let all = csv.lines().count() - 1;
+    let text = place.run(["modules", "out", "--limit", "1"]).exits(0).stdout;
+    assert!(text.contains(&format!("{} more files (see --limit)", all - 1)), "{text}");
+    let md = place.run(["modules", "out", "--format", "md", "-o", "report.md"]).exits(0);
+    assert_eq!(md.stdout, "");
+    let md = std::fs::read_to_string(place.path("report.md")).expect("the report");
+    assert!(md.contains("| bytes | bytes% | lines | names | nothing | from | build id | file |"), "{md}");
+    place.run(["modules", "out", "--format", "md", "-o", "report.md"]).exits(1).says("--force");
+}
+
+#[test]
+fn names_of_the_profile_itself_are_told_as_such() {
+    let place = Place::new();
+    let report = json(&place.run(["modules", "-q", "--format", "json", &data("names.heap")]).exits(0).stdout);
+    assert_eq!(report["unresolved_bytes"], 0);
+    let modules = report["modules"].as_array().expect("modules");
+    assert!(!modules.is_empty() && modules.iter().all(|module| module["symbols"] == "profile"), "{report:#}");
+    place.run(["modules", "missing"]).exits(13).says("missing");
+    place.run(["modules", "--metric", "peak", &data("names.heap")]).exits(2).says("--metric");
+}
