@@ -58,7 +58,7 @@ impl Tool {
 /// searched before `PATH`.
 #[must_use]
 pub fn all(mpp: &Path, folder: &Path) -> (Vec<Tool>, Vec<String>) {
-    let ours = ["symbolize", "-q", "--names", "full", "-e", "FILE"];
+    let ours = ["symbolize", "-q", "--names", "full", "--no-symbol-cache", "-e", "FILE"];
     let ours = |name: &str, more: &[&str]| {
         let arguments = [&ours[..], more].concat();
         Tool { is_ours: true, ..Tool::new(name, mpp.to_owned(), &arguments, Style::Llvm) }
@@ -98,7 +98,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("addr2line"), "").unwrap();
         let (tools, _) = all(Path::new("/mpp"), folder.path());
-        assert_eq!(tools[0].arguments_for(Path::new("/a b"))[4..], ["-e", "/a b", "--threads", "1"]);
+        assert_eq!(tools[0].arguments_for(Path::new("/a b"))[5..], ["-e", "/a b", "--threads", "1"]);
         let binutils = tools.iter().find(|tool| tool.name == "binutils").unwrap();
         assert_eq!(binutils.program, folder.path().join("addr2line"));
         assert_eq!(binutils.arguments_for(Path::new("/x"))[4..], ["-e", "/x"]);
