@@ -186,11 +186,27 @@ pub(crate) struct SymbolArgs {
     /// Read debug information again, and do not keep what is found below $XDG_CACHE_HOME/mpp/symbols
     #[arg(long, env = "MPP_NO_SYMBOL_CACHE", hide_env_values = true)]
     pub(crate) no_symbol_cache: bool,
+    /// Whether debuginfod may help: use what its cache has already (cache), ask the servers in DEBUGINFOD_URLS as well,
+    /// which tells them which programs you look at (on), or neither (off)
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "cache", env = "MPP_DEBUGINFOD")]
+    #[arg(hide_env_values = true)]
+    pub(crate) debuginfod: DebuginfodChoice,
     /// Show source files that were in folder FROM as if they were in TO; can be given more than once, the first that
     /// fits counts
     #[arg(long, value_name = "FROM=TO", env = "MPP_SOURCE_DIR", hide_env_values = true, value_delimiter = ':')]
     #[arg(action = ArgAction::Append)]
     pub(crate) source_dir: Vec<SourceDir>,
+}
+
+/// See [`SymbolArgs::debuginfod`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DebuginfodChoice {
+    /// Neither servers nor cache
+    Off,
+    /// Only what was fetched before, also by GDB and others
+    Cache,
+    /// Ask servers
+    On,
 }
 
 /// See [`SymbolArgs::source_dir`].

@@ -5,11 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mpp_profile::analysis::ModuleShare;
+use mpp_profile::text::escaped;
+use mpp_profile::units::bytes;
 use mpp_profile::{Frame, Profile, Resolution, lookup_address};
-use mpp_symbolizer::{ModuleReport, Options, SymbolSource, Symbolized, Symbolizer};
+use mpp_symbolizer::{
+    Debuginfod, DebuginfodMode, DebuginfodSettings, Download, Identity, ModuleReport, Options, SymbolSource,
+    Symbolized, Symbolizer,
+};
 
-use crate::args::{SourceDir, SymbolArgs};
+use crate::args::{DebuginfodChoice, SourceDir, SymbolArgs};
 use crate::preload::cache_folder;
+use crate::progress;
 
 /// The kernel's mark of files that are gone.
 const DELETED: &str = " (deleted)";
@@ -38,8 +44,15 @@ pub(crate) struct Found {
     pub(crate) source_text: String,
     /// The file they are in, if it is told.
     pub(crate) source_file: Option<String>,
+    /// Whether the file is known to be the one that was profiled: `build-id`, `mapped` or `not verified`; `None` if
+    /// there was no file.
+    pub(crate) identity: Option<&'static str>,
+    /// Places that were looked at, in order.
+    pub(crate) looked_at: Vec<String>,
     /// What went wrong.
     pub(crate) problems: Vec<String>,
+    /// What to do about it: a command, or flags.
+    pub(crate) remedy: Option<String>,
     /// Distinct addresses: with lines, with names only, with nothing.
     pub(crate) addresses: [usize; 3],
 }
@@ -116,9 +129,25 @@ pub(crate) fn options(args: &SymbolArgs) -> Options {
     Options {
         debug_dirs: args.debug_dir.clone(),
         sysroot: args.sysroot.clone(),
+        debuginfod: debuginfod(args.debuginfod),
         cache_dir: if args.no_symbol_cache { None } else { cache_folder().map(|folder| folder.join("mpp/symbols")) },
         ..Options::default()
     }
+}
+
+fn debuginfod(choice: DebuginfodChoice) -> Debuginfod {
+    let mode = match choice {
+        DebuginfodChoice::Off => DebuginfodMode::Off,
+        DebuginfodChoice::Cache => DebuginfodMode::Cache,
+        DebuginfodChoice::On => DebuginfodMode::On,
+    };
+    let tell = |download: &Download<'_>| {
+        let received = bytes(download.received);
+        let total = download.total.map(|total| format!(" of {}", bytes(total))).unwrap_or_default();
+        let text = format!("fetching {} ({received}{total})", escaped(download.url));
+        progress::tell(Some(text).filter(|_| !download.is_done));
+    };
+    Debuginfod::new(DebuginfodSettings { progress: Some(Arc::new(tell)), ..DebuginfodSettings::from_env(mode) })
 }
 
 /// Where symbols come from: in one word for programs, the file if it is told, and in words.
@@ -154,6 +183,13 @@ impl Found {
             source,
             source_text,
             source_file,
+            identity: report.identity.map(|identity| match identity {
+                Identity::BuildId => "build-id",
+                Identity::Mapped => "mapped",
+                Identity::NotVerified => "not verified",
+            }),
+            looked_at: report.looked_at.iter().map(|path| path.display().to_string()).collect(),
+            remedy: report.remedy.clone(),
             problems: report.problems.iter().map(ToString::to_string).collect(),
             addresses: [report.with_lines, report.with_name, report.unresolved],
         }
@@ -165,8 +201,14 @@ impl Found {
         let counts = format!("{lines} with lines, {names} with names, {nothing} unresolved");
         let build_id = self.build_id.as_deref().unwrap_or("none");
         let mut text = format!("{}: {}; addresses: {counts}; build id {build_id}", self.path, self.source_text);
+        if self.identity == Some("not verified") && self.wanted_build_id.is_none() {
+            text.push_str(" recorded: not verified to be the file that was profiled");
+        }
         for problem in &self.problems {
             text.push_str(&format!("; {problem}"));
+        }
+        if let Some(remedy) = &self.remedy {
+            text.push_str(&format!("; to do: {remedy}"));
         }
         text
     }

@@ -97,11 +97,23 @@ fn each_file_is_judged_by_itself() {
     let rows: Vec<&str> = ran.stdout.lines().skip_while(|line| !line.contains("build id")).skip(1).take(3).collect();
     let order: Vec<bool> = rows.iter().map(|row| row.ends_with("/app") || row.contains("libc.so")).collect();
     assert_eq!(order, [true, true, false], "{rows:?}");
-    assert!(rows.iter().any(|row| row.contains("100%  55.6%  44.4%       0%  dwarf")), "{rows:?}");
+    assert!(rows.iter().any(|row| row.contains("       0%  dwarf  ") && row.ends_with("/app")), "{rows:?}");
+
+    // Where it was looked for, and what would help.
+    let stripped = module(&report, "libstripped.so");
+    let places = stripped["looked_at"].as_array().expect("places");
+    let id = build_id(&place, "libstripped.so");
+    let debug_file = format!("/usr/lib/debug/.build-id/{}/{}.debug", &id[..2], &id[2..]);
+    assert_eq!(places[0], place.path("libstripped.so").to_str().expect("a plain path"));
+    assert!(places.iter().any(|place| *place == debug_file.as_str()), "{places:?}");
+    assert!(stripped["to_do"].as_str().is_some_and(|text| text.contains("rebuild \"libstripped.so\"")), "{stripped}");
+    assert_eq!(stripped["identity"], "build-id");
+    assert!(ran.stdout.contains("  looked at: ") && ran.stdout.contains("  to do: rebuild"), "{ran:#?}");
+    assert_eq!(module(&report, "app")["to_do"], Value::Null);
 
     // What other verbs say about it leads here.
     let top = place.run(["top", "out"]).exits(0);
-    assert!(top.stdout.contains("no names: libstripped.so 33"), "{top:#?}");
+    assert!(top.stdout.contains("no names: libstripped.so 3"), "{top:#?}");
     assert!(top.stdout.contains("(mpp modules out says why)"), "{top:#?}");
     place.run(["flame", "out"]).exits(0).says("(mpp modules out says why)");
     place.run(["run", "-o", "again", "--sample", "4KiB", "--", "./app"]).exits(0).says("(mpp modules again says why)");
@@ -120,6 +132,7 @@ fn a_file_that_was_replaced_is_named() {
     let problem = module["problems"][0].as_str().expect("a problem");
     assert!(problem.contains("is not the file that was profiled") && problem.contains(&wanted), "{problem}");
     let text = place.run(["modules", "out"]).exits(0).stdout;
+    assert!(text.contains("  to do: mpp modules out --debug"), "{text}");
     assert!(text.contains("libnamed.so: no symbols\n  ") && text.contains("is not the file"), "{text}");
 }
 
@@ -128,10 +141,14 @@ fn tables_come_in_all_formats_and_lengths() {
     let place = Place::new();
     recording(&place);
     let csv = place.run(["modules", "-q", "out", "--format", "csv"]).exits(0).stdout;
-    let keys = "bytes,bytes_percent,lines_percent,names_percent,nothing_percent,source,source_file,build_id,file";
+    let keys = "bytes,bytes_percent,lines_percent,names_percent,nothing_percent,source,source_file,build_id,file,to_do";
     assert_eq!(csv.lines().next(), Some(keys));
-    let app = csv.lines().find(|line| line.ends_with("/app")).expect("the program");
-    assert!(app.contains(",100.0000,55.5") && app.contains(&build_id(&place, "app")), "{app}");
+    let app = csv.lines().find(|line| line.ends_with("/app,")).expect("the program");
+    let cells: Vec<&str> = app.split(',').collect();
+    let numbers = cells[1..5].iter().map(|cell| cell.parse().expect("a number"));
+    let numbers: Vec<f64> = numbers.map(|percent: f64| percent / 100.0).collect();
+    assert_near(numbers.try_into().expect("four"), [1.0, 5.0 / 9.0, 4.0 / 9.0, 0.0]);
+    assert_eq!((cells[5], cells[7]), ("dwarf", build_id(&place, "app").as_str()));
     let all = csv.lines().count() - 1;
     let text = place.run(["modules", "out", "--limit", "1"]).exits(0).stdout;
     assert!(text.contains(&format!("{} more files (see --limit)", all - 1)), "{text}");
@@ -151,4 +168,35 @@ fn names_of_the_profile_itself_are_told_as_such() {
     assert!(!modules.is_empty() && modules.iter().all(|module| module["symbols"] == "profile"), "{report:#}");
     place.run(["modules", "missing"]).exits(13).says("missing");
     place.run(["modules", "--metric", "peak", &data("names.heap")]).exits(2).says("--metric");
+}
+
+#[test]
+fn debug_files_are_found_where_the_flags_say() {
+    let place = Place::new();
+    recording(&place);
+    let debug = |arguments: &[&str]| {
+        let status = Command::new("objcopy").current_dir(place.path("")).args(arguments).status();
+        assert!(status.expect("objcopy (binutils) runs").success());
+    };
+    let id = build_id(&place, "app");
+    let file = place.write(&format!("debug/.build-id/{}/{}.debug", &id[..2], &id[2..]), "");
+    debug(&["--only-keep-debug", "app", file.to_str().expect("a plain path")]);
+    debug(&["--strip-debug", "app"]);
+    let sources = |arguments: &[&str]| {
+        let all = ["modules", "-q", "out", "--format", "json", "--no-symbol-cache"];
+        let report = json(&place.run(all.iter().chain(arguments)).exits(0).stdout);
+        module(&report, "app")["symbols"].as_str().expect("a word").to_owned()
+    };
+    assert_eq!(sources(&[]), "symtab");
+    assert_eq!(sources(&["--debug-dir", "debug"]), "dwarf");
+    assert_eq!(sources(&["--debug-dir", "nowhere", "--debug-dir", "debug"]), "dwarf");
+    let report = place.mpp().args(["top", "-q", "out", "--no-symbol-cache"]).env("MPP_DEBUG_DIR", "debug").output();
+    assert!(String::from_utf8(report.expect("mpp runs").stdout).expect("text").contains("app.c:7"));
+
+    place.run(["modules", "out", "--debuginfod", "maybe"]).exits(2).says("off, cache, on");
+    // Nobody listens there: asked once, told once.
+    let mut command = place.mpp();
+    command.args(["modules", "out", "--debuginfod", "on", "--no-symbol-cache"]);
+    command.env("DEBUGINFOD_URLS", "http://127.0.0.1:1/").env("DEBUGINFOD_CACHE_PATH", place.path("cache"));
+    assert!(command.output().expect("mpp runs").status.success());
 }

@@ -19,7 +19,7 @@ use std::time::SystemTime;
 use clap::{Args, ValueEnum};
 use mpp_profile::units::parse_size;
 
-use crate::args::{CommonArgs, SymbolArgs};
+use crate::args::{CommonArgs, SymbolArgs, Verb};
 use crate::clock::Timestamp;
 use crate::exit::{Code, Failure, OrExit};
 use crate::recording::{self, Index, Recording};
@@ -330,13 +330,12 @@ fn then(args: &RunArgs, recording: &Recording, common: CommonArgs) -> Result<(),
         Then::Top => "top",
         Then::Flame => "flame",
     };
-    let mut words: Vec<OsString> = vec!["mpp".into(), word.into(), input::relative(&recording.folder).into()];
-    for folder in &args.symbols.debug_dir {
-        words.extend(["--debug-dir".into(), folder.clone().into()]);
+    let words: Vec<OsString> = vec!["mpp".into(), word.into(), input::relative(&recording.folder).into()];
+    let mut cli = <crate::args::Cli as clap::Parser>::try_parse_from(words).or_exit(Code::Usage)?;
+    match &mut cli.verb {
+        Verb::Top(top) => top.symbols = args.symbols.clone(),
+        Verb::Flame(flame) => flame.symbols = args.symbols.clone(),
+        _ => {}
     }
-    if let Some(sysroot) = &args.symbols.sysroot {
-        words.extend(["--sysroot".into(), sysroot.clone().into()]);
-    }
-    let cli = <crate::args::Cli as clap::Parser>::try_parse_from(words).or_exit(Code::Usage)?;
     crate::dispatch(&cli.verb, common).map(drop)
 }

@@ -42,7 +42,13 @@ struct DataModule<'a> {
     /// `dwarf`, `symtab`, `profile`, `none` and the like; and the file, if it is known.
     symbols: &'static str,
     symbols_file: Option<&'a str>,
+    /// `build-id`, `mapped` or `not verified`; null if no file was found.
+    identity: Option<&'static str>,
+    /// In order.
+    looked_at: &'a [String],
     problems: &'a [String],
+    /// A command, or advice in words.
+    to_do: Option<String>,
 }
 
 impl<'a> Data<'a> {
@@ -62,13 +68,13 @@ impl<'a> Data<'a> {
             name_only_bytes: quality.first_frame.names.round() as u64,
             unresolved_bytes: quality.first_frame.nothing.round() as u64,
             modules_total: shown.all,
-            modules: shown.rows.iter().map(DataModule::of).collect(),
+            modules: shown.rows.iter().map(|row| DataModule::of(row, shown.again())).collect(),
         }
     }
 }
 
 impl<'a> DataModule<'a> {
-    fn of(row: &'a Row<'a>) -> DataModule<'a> {
+    fn of(row: &'a Row<'a>, again: Option<&str>) -> DataModule<'a> {
         let resolved = row.share.resolved;
         DataModule {
             file: row.path(),
@@ -80,7 +86,10 @@ impl<'a> DataModule<'a> {
             nothing_bytes: resolved.nothing.round() as u64,
             symbols: row.source(),
             symbols_file: row.found.and_then(|found| found.source_file.as_deref()),
+            identity: row.found.and_then(|found| found.identity),
+            looked_at: row.found.map_or(&[], |found| &found.looked_at),
             problems: row.found.map_or(&[], |found| &found.problems),
+            to_do: row.to_do(again),
         }
     }
 }

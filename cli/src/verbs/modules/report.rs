@@ -10,6 +10,8 @@ use crate::input::Loaded;
 use crate::render::{Cell, Column, Table};
 use crate::symbols::Found;
 
+/// Most places that are named in text; all of them are in JSON, and with `--verbose`.
+const PLACES: usize = 4;
 /// Most problems of a file that are named in text.
 const PROBLEMS: usize = 3;
 
@@ -67,19 +69,44 @@ impl Row<'_> {
         resolved.nothing >= 0.5 || (resolved.names >= 0.5 && self.source() != "dwarf") || has_problems
     }
 
-    fn text(&self, is_verbose: bool) -> Vec<String> {
+    /// What would help: a command, or advice in words. `again` is how the input is named. Not escaped.
+    pub(super) fn to_do(&self, again: Option<&str>) -> Option<String> {
+        let remedy = self.found?.remedy.as_deref()?;
+        // Flags of this verb, and of all others that read profiles.
+        Some(if remedy.starts_with("--") {
+            format!("mpp modules {} {remedy}", again.unwrap_or_default()).replacen("  ", " ", 1)
+        } else {
+            remedy.to_owned()
+        })
+    }
+
+    fn text(&self, again: Option<&str>, is_verbose: bool) -> Vec<String> {
         let deleted = if self.share.deleted { " (deleted)" } else { "" };
         let mut lines = vec![String::new()];
         let Some(found) = self.found else {
             lines.push(format!("{}{deleted}: not looked for", escaped(self.path())));
             return lines;
         };
-        lines.push(format!("{}{deleted}: {}", escaped(self.path()), escaped(&found.source_text)));
+        let unsure = if found.identity == Some("not verified") {
+            "; no build id tells whether it is the right file"
+        } else {
+            ""
+        };
+        lines.push(format!("{}{deleted}: {}{unsure}", escaped(self.path()), escaped(&found.source_text)));
         let most = if is_verbose { usize::MAX } else { PROBLEMS };
         lines.extend(found.problems.iter().take(most).map(|problem| format!("  {}", escaped(problem))));
         if found.problems.len() > most {
             lines.push(format!("  {} more problems (see -v)", count((found.problems.len() - most) as u64)));
         }
+        if self.lacks_something() && !found.looked_at.is_empty() {
+            let most = if is_verbose { usize::MAX } else { PLACES };
+            let places: Vec<String> =
+                found.looked_at.iter().take(most).map(|place| escaped(place).to_string()).collect();
+            let more = found.looked_at.len() - places.len();
+            let more = if more > 0 { format!(" and {more} more (see -v)") } else { String::new() };
+            lines.push(format!("  looked at: {}{more}", places.join(", ")));
+        }
+        lines.extend(self.to_do(again).iter().map(|to_do| format!("  to do: {}", escaped(to_do))));
         lines
     }
 }
@@ -94,6 +121,10 @@ impl Shown<'_> {
         lines
     }
 
+    pub(super) fn again(&self) -> Option<&str> {
+        self.loaded.again.as_deref()
+    }
+
     /// One row for each file.
     pub(super) fn table(&self) -> Table {
         let columns = vec![
@@ -106,6 +137,7 @@ impl Shown<'_> {
             Column::for_programs("source_file"),
             Column::new("build id", "build_id"),
             Column::new("file", "file"),
+            Column::for_programs("to_do"),
         ];
         Table { columns, rows: self.rows.iter().map(|row| self.cells(row)).collect() }
     }
@@ -124,6 +156,7 @@ impl Shown<'_> {
             Cell::Text(source_file),
             Cell::Text(row.build_id().unwrap_or_default()),
             Cell::Text(row.path().to_owned()),
+            Cell::Text(row.to_do(self.again()).unwrap_or_default()),
         ]
     }
 
@@ -137,7 +170,7 @@ impl Shown<'_> {
         }
         lines.extend(heading::other_metric(&self.loaded.profile, self.metric));
         let told = self.rows.iter().filter(|row| self.is_verbose || row.lacks_something());
-        lines.extend(told.flat_map(|row| row.text(self.is_verbose)));
+        lines.extend(told.flat_map(|row| row.text(self.again(), self.is_verbose)));
         lines
     }
 }
