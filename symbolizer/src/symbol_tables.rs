@@ -1,13 +1,11 @@
 //! Names from the symbol tables of ELF files, for addresses that debug information does not name, or not in full.
 
-use std::ops::ControlFlow;
-
 use crate::dwarf::Answer;
 use crate::elf::Elf;
 use crate::elf::plt::{self, Target};
 use crate::object::ObjectFile;
-use crate::object::symbols::Table;
-use crate::{Frame, ModuleReport, Name, Options, SymbolSource};
+use crate::object::symbols::{Symbols, Table};
+use crate::{Error, Frame, ModuleReport, Name, Options, SymbolSource};
 
 /// The addresses of a file and what is known of them so far.
 struct Look<'l> {
@@ -45,28 +43,38 @@ impl Look<'_> {
         let symtab = |elf: &Elf<'_>| SymbolSource::Symtab { file: elf.path().to_owned() };
         let mut is_complete = false;
         for elf in debug_elf.into_iter().chain([elf]) {
-            match self.table(elf, Table::Full, symtab(elf)) {
-                ControlFlow::Continue(was_there) => is_complete |= was_there,
-                ControlFlow::Break(()) => return is_complete,
+            if self.poor().next().is_none() {
+                return is_complete;
             }
+            let symbols = self.read(elf, Table::Full);
+            is_complete |= symbols.is_some();
+            self.table(symbols, symtab(elf));
         }
         if self.poor().next().is_none() {
             return is_complete;
         }
-        match elf.mini_debug_info(options) {
-            Ok(Some(mini)) => match Elf::read(&mini) {
-                Ok(mini) => match self.table(&mini, Table::Full, SymbolSource::MiniDebugInfo) {
-                    ControlFlow::Continue(was_there) => is_complete |= was_there,
-                    ControlFlow::Break(()) => return true,
-                },
-                Err(problem) => self.report.problems.push(problem),
-            },
-            Ok(None) => {}
-            Err(problem) => self.report.problems.push(problem),
-        }
-        // What it has to say is said.
-        let _ = self.table(elf, Table::Dynamic, SymbolSource::Dynsym);
-        is_complete
+        let dynamic = self.read(elf, Table::Dynamic);
+        let mini = self.noting(elf.mini_debug_info(options)).flatten();
+        let mini = mini.as_ref().and_then(|file| self.noting(Elf::read(file)));
+        let Some(packed) = mini.as_ref().and_then(|mini| self.read(mini, Table::Full)) else {
+            self.table(dynamic, SymbolSource::Dynsym);
+            return is_complete;
+        };
+        // What is in one of them is left out of the other, so only both together tell where a symbol without size ends.
+        let all = match dynamic {
+            Some(dynamic) => packed.with(dynamic),
+            None => packed,
+        };
+        self.table(Some(all), SymbolSource::MiniDebugInfo);
+        true
+    }
+
+    fn noting<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+        result.map_err(|problem| self.report.problems.push(problem)).ok()
+    }
+
+    fn read<'e>(&mut self, elf: &'e Elf<'_>, table: Table) -> Option<Symbols<'e>> {
+        self.noting(elf.symbols(table)).flatten()
     }
 
     /// Indices of the addresses without a name, or with a poor one.
@@ -75,20 +83,10 @@ impl Look<'_> {
         self.answers.iter().enumerate().filter(move |(_, answer)| is_poor(answer)).map(|(index, _)| index)
     }
 
-    /// Names from one table, and whether the file has it; `Break` when none was wanted.
-    fn table(&mut self, elf: &Elf<'_>, table: Table, source: SymbolSource) -> ControlFlow<(), bool> {
+    /// Names from one table.
+    fn table(&mut self, symbols: Option<Symbols<'_>>, source: SymbolSource) {
+        let Some(symbols) = symbols else { return };
         let poor: Vec<usize> = self.poor().collect();
-        if poor.is_empty() {
-            return ControlFlow::Break(());
-        }
-        let symbols = match elf.symbols(table) {
-            Ok(Some(symbols)) => symbols,
-            Ok(None) => return ControlFlow::Continue(false),
-            Err(problem) => {
-                self.report.problems.push(problem);
-                return ControlFlow::Continue(false);
-            }
-        };
         let wanted: Vec<u64> = poor.iter().map(|&index| self.addresses[index]).collect();
         let mut last: Option<(&[u8], Name)> = None;
         let mut is_used = false;
@@ -102,7 +100,6 @@ impl Look<'_> {
             is_used |= give_name(&mut self.answers[index], name);
         }
         self.note(is_used, source);
-        ControlFlow::Continue(true)
     }
 
     /// Names of stubs: before all tables, some of which have a symbol at the start of the section.

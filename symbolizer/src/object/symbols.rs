@@ -54,6 +54,22 @@ impl<'f> Symbols<'f> {
         (!symbols.is_empty()).then_some(Symbols { symbols, names })
     }
 
+    /// This table and another one of the same file, as one.
+    pub(crate) fn with(self, other: Symbols<'f>) -> Self {
+        let mut names = self.names.into_owned();
+        // A name that ran to the end of its table ends there still.
+        names.push(0);
+        let mut symbols = self.symbols;
+        symbols.extend(other.symbols.into_iter().filter_map(|symbol| {
+            let name = u32::try_from(names.len()).ok()?.checked_add(symbol.name)?;
+            Some(Symbol { name, ..symbol })
+        }));
+        names.extend_from_slice(&other.names);
+        symbols.sort_by_key(|s| (s.start, s.rank));
+        end_at_the_next(&mut symbols);
+        Symbols { symbols, names: names.into() }
+    }
+
     /// The names of the functions that contain `addresses`, which must be ascending.
     pub(crate) fn names_of(&self, addresses: &[u64]) -> Vec<Option<&[u8]>> {
         // Symbols that start at or before the present address and have not been seen to end before it: two stacks,
@@ -140,6 +156,22 @@ mod tests {
             names(&table, &[0, 0xff, 0x100, 0x10f, 0x110, 0x11f, 0x120, 0x127, 0x128]),
             ["-", "-", "f", "f", "-", "-", "g", "g", "-"]
         );
+    }
+
+    #[test]
+    fn two_tables_as_one() {
+        let table = |name: &str, start, sized| {
+            let symbol = Symbol { start, end: 0x200, name: 1, rank: 0, sized };
+            let names = format!("\0{name}").into_bytes();
+            Symbols::new(vec![symbol], names.into()).expect("a symbol")
+        };
+        // A symbol without size in one table ends where one of the other starts.
+        for (first, second) in [("guess", "real"), ("real", "guess")] {
+            let one = |name| table(name, if name == "guess" { 0x100 } else { 0x180 }, name == "real");
+            let both = one(first).with(one(second));
+            let names: Vec<_> = both.names_of(&[0x17f, 0x180, 0x1ff, 0x200]);
+            assert_eq!(names, [Some(&b"guess"[..]), Some(b"real"), Some(b"real"), None]);
+        }
     }
 
     #[test]

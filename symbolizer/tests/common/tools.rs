@@ -13,7 +13,7 @@ pub(crate) const GCC: Compiler = Compiler { c: "gcc", cpp: "g++" };
 pub(crate) const CLANG: Compiler = Compiler { c: "clang", cpp: "clang++" };
 
 /// Debian's packages of the tools that a test may start.
-const PACKAGES: [(&str, &str); 16] = [
+const PACKAGES: [(&str, &str); 20] = [
     ("addr2line", "binutils"),
     ("clang", "clang"),
     ("clang++", "clang"),
@@ -22,14 +22,18 @@ const PACKAGES: [(&str, &str); 16] = [
     ("eu-strip", "elfutils"),
     ("g++", "g++"),
     ("gcc", "gcc"),
+    ("ld.gold", "binutils"),
     ("ld.lld", "lld"),
     ("llvm-dwp", "llvm"),
+    ("llvm-nm", "llvm"),
+    ("llvm-objdump", "llvm"),
     ("llvm-symbolizer", "llvm"),
     ("mold", "mold"),
     ("nm", "binutils"),
     ("objcopy", "binutils"),
     ("objdump", "binutils"),
     ("readelf", "binutils"),
+    ("xz", "xz-utils"),
 ];
 
 /// Runs a command and returns what it prints.
