@@ -9,7 +9,7 @@ use mpp_profile::text::escaped;
 use mpp_profile::units::bytes;
 use mpp_profile::{Frame, Profile, Resolution, lookup_address};
 use mpp_symbolizer::{
-    Debuginfod, DebuginfodMode, DebuginfodSettings, Download, Identity, ModuleReport, Options, SymbolSource,
+    Debuginfod, DebuginfodMode, DebuginfodSettings, Download, Identity, ModuleReport, Name, Options, SymbolSource,
     Symbolized, Symbolizer,
 };
 
@@ -82,6 +82,7 @@ impl Symbols {
             let answer = if unresolved(&location.frames) { answers.next() } else { None };
             answer.map(|answer| resolution(answer, &mut linker_names))
         });
+        demangle_all(profile, &mut linker_names);
         profile.linker_names = linker_names;
         self.move_files(profile);
     }
@@ -231,6 +232,22 @@ fn module(module: &mpp_profile::Module) -> mpp_symbolizer::Module {
     }
 }
 
+/// Profiles of other tools may have names as the linker has them.
+fn demangle_all(profile: &mut Profile, linker_names: &mut HashMap<Arc<str>, Arc<str>>) {
+    let mut known: HashMap<Arc<str>, Arc<str>> = HashMap::new();
+    let frames = profile.locations.iter_mut().flat_map(|location| &mut location.frames);
+    for frame in frames.filter(|frame| ["_Z", "__Z", "_R", "?"].iter().any(|start| frame.function.starts_with(start))) {
+        let name = known.entry(frame.function.clone()).or_insert_with(|| {
+            let name = Name::from_raw(frame.function.as_bytes());
+            if name.demangled != name.raw {
+                linker_names.entry(name.demangled.clone()).or_insert(name.raw);
+            }
+            name.demangled
+        });
+        frame.function = name.clone();
+    }
+}
+
 fn resolution(answer: Symbolized, linker_names: &mut HashMap<Arc<str>, Arc<str>>) -> Resolution {
     let file_address = answer.module.map(|_| answer.file_address);
     let frame = |frame: mpp_symbolizer::Frame| {
@@ -251,6 +268,19 @@ fn resolution(answer: Symbolized, linker_names: &mut HashMap<Arc<str>, Arc<str>>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mangled_names_of_other_tools_are_demangled() {
+        let text = "heap profile: 1: 8 [1: 8] @ heap_v2/1\n1: 8 [1: 8] @ 0x1001\nMAPPED_LIBRARIES:\n";
+        let mut profile = mpp_profile::read(text.as_bytes(), "test").expect("a profile");
+        let names = ["_ZN4shop4takeEi", "main", "?", "_Zwhat"];
+        profile.locations[0].frames = names.map(Frame::named).to_vec();
+        let mut linker_names = HashMap::new();
+        demangle_all(&mut profile, &mut linker_names);
+        let after: Vec<&str> = profile.locations[0].frames.iter().map(|frame| &*frame.function).collect();
+        assert_eq!(after, ["shop::take(int)", "main", "?", "_Zwhat"]);
+        assert_eq!(linker_names, HashMap::from([("shop::take(int)".into(), "_ZN4shop4takeEi".into())]));
+    }
 
     #[test]
     fn files_move_with_their_folder() {

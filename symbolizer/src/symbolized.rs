@@ -58,8 +58,8 @@ impl Name {
     /// Longest raw name that is kept, in bytes; the rest is cut off.
     const MAX_RAW: usize = 64 << 10;
 
-    /// The name that `raw` is, with bytes that are not UTF-8 replaced.
-    pub(crate) fn from_raw(raw: &[u8]) -> Self {
+    /// The name that a linker's name is, with bytes that are not UTF-8 replaced.
+    pub fn from_raw(raw: &[u8]) -> Self {
         let raw = String::from_utf8_lossy(&raw[..raw.len().min(Self::MAX_RAW)]);
         let demangled = crate::demangle::name_to_keep(&raw);
         let demangled = (*demangled != *raw).then(|| Arc::from(demangled.into_owned()));
