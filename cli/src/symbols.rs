@@ -156,6 +156,7 @@ fn source(source: &SymbolSource) -> (&'static str, Option<&Path>, &'static str) 
     match source.origin() {
         SymbolSource::Dwarf { file } => ("dwarf", Some(file), "lines and inlined functions from"),
         SymbolSource::Symtab { file } => ("symtab", Some(file), "names only, from the symbol table of"),
+        SymbolSource::Pdb { file } => ("pdb", Some(file), "lines and inlined functions from"),
         SymbolSource::MiniDebugInfo => ("minidebuginfo", None, "names only, from its packed symbol table"),
         SymbolSource::Dynsym => ("dynsym", None, "exported names only"),
         SymbolSource::PerfMap { file } => ("perf-map", Some(file), "names only, from the perf map"),

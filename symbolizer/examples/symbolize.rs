@@ -6,8 +6,7 @@
 use std::error::Error;
 use std::io::{Read as _, Write as _};
 
-use mpp_symbolizer::{Module, Options, Symbolizer};
-use object::{Object as _, ObjectSegment as _};
+use mpp_symbolizer::{Options, Symbolizer};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -22,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let addresses: Vec<u64> = words.iter().map(parse).collect::<Result<_, _>>()?;
 
     let mut symbolizer = Symbolizer::new(Options::default());
-    let answers = symbolizer.symbolize(&modules_of(&path)?, &addresses);
+    let answers = symbolizer.symbolize_file(&path, &addresses)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for (address, answer) in addresses.iter().zip(answers) {
         writeln!(out, "{address:#018x}")?;
@@ -43,16 +42,4 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     out.flush()?;
     Ok(())
-}
-
-/// The file as if it were mapped at the addresses of its headers.
-fn modules_of(path: &std::path::Path) -> Result<Vec<Module>, Box<dyn Error>> {
-    let file = object::ReadCache::new(std::fs::File::open(path)?);
-    let elf = object::File::parse(&file)?;
-    let module = |segment: object::Segment<'_, '_, _>| {
-        let (file_offset, size) = segment.file_range();
-        let (start, path) = (segment.address(), path.to_owned());
-        Module { start, end: start.saturating_add(size), file_offset, path, build_id: None }
-    };
-    Ok(elf.segments().map(module).collect())
 }

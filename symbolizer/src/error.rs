@@ -148,6 +148,30 @@ pub enum Error {
         /// The path of the module.
         path: PathBuf,
     },
+    /// Not a Mach-O file, or a damaged one.
+    #[error("{path:?}: not a usable Mach-O file: {what}")]
+    BadMachO {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Not a PE file, or a damaged one.
+    #[error("{path:?}: not a usable PE file: {what}")]
+    BadPe {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Not a PDB file, or a damaged one; what could be read was used.
+    #[error("{path:?}: damaged debug information (PDB): {what}")]
+    BadPdb {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what is wrong there.
+        what: String,
+    },
     /// More work or memory than a file of this size may need; the rest was left out.
     #[error("{path:?}: {what}; the rest of its debug information was left out")]
     Limit {

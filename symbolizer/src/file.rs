@@ -75,6 +75,11 @@ impl Source {
         &self.path
     }
 
+    /// Its size in bytes when it was opened.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// Fills `buffer` with the bytes at `offset`. It fails where the file ends too early, also when it has become
     /// shorter since it was opened.
     pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
@@ -92,6 +97,16 @@ impl Source {
             }
             _ => Error::Io { path: self.path.clone(), source: error },
         })
+    }
+
+    /// The `size` bytes at `offset`. Nothing of them is kept here.
+    pub(crate) fn piece(&self, offset: u64, size: u64) -> Result<Vec<u8>, Error> {
+        // Before memory is asked for: headers may claim anything.
+        let size_here = usize::try_from(size).ok().filter(|_| self.holds(offset, size));
+        let cut_short = || Error::CutShort { path: self.path.clone(), offset, size };
+        let mut bytes = vec![0; size_here.ok_or_else(cut_short)?];
+        self.read_at(offset, &mut bytes)?;
+        Ok(bytes)
     }
 
     /// Whether the file had all of `offset..offset + size` when it was opened.

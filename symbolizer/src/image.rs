@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::dwarf::{self, Answer, Problem, Sections};
 use crate::elf::Elf;
-use crate::file::FileData;
+use crate::foreign::Foreign;
 use crate::locate::{Located, Places, Wanted};
-use crate::object::ObjectFile as _;
+use crate::object::ObjectFile;
 use crate::threads::Permits;
 use crate::{Error, Frame, ModuleReport, Options, Quality, SymbolSource, symbol_tables, vdso};
 
@@ -54,8 +54,7 @@ impl Image {
         if self.path == Path::new(vdso::NAME) && report.source != SymbolSource::None {
             report.source = SymbolSource::Vdso;
         }
-        let elf = located.as_ref().and_then(|located| Elf::read(&located.file).ok());
-        report.remedy = places.remedy(elf.as_ref(), &report);
+        report.remedy = self.remedy(&places, located.as_ref(), &report);
         (found, report)
     }
 
@@ -73,8 +72,18 @@ impl Image {
         let located = places.as_it_is(&self.path, &mut report)?;
         let found = self.look_up(&places, &located, options, permits, &mut report)?;
         count(&found, &mut report);
-        report.remedy = places.remedy(Some(&Elf::read(&located.file)?), &report);
+        report.remedy = self.remedy(&places, Some(&located), &report);
         Ok((found, report))
+    }
+
+    /// What would give names or lines to what lacks them.
+    fn remedy(&self, places: &Places<'_>, located: Option<&Located>, report: &ModuleReport) -> Option<String> {
+        let file = located.map(|located| &located.file);
+        let foreign = file.and_then(|file| Foreign::read(file, self.build_id.as_deref()).ok().flatten());
+        match foreign {
+            Some(foreign) => foreign.remedy(report),
+            None => places.remedy(file.and_then(|file| Elf::read(file).ok()).as_ref(), report),
+        }
     }
 
     /// The file, if there is one and it is the one that was profiled.
@@ -91,28 +100,57 @@ impl Image {
         permits: &Permits,
         report: &mut ModuleReport,
     ) -> Result<Vec<Place>, Error> {
+        if let Some(foreign) = Foreign::read(&located.file, self.build_id.as_deref())? {
+            let addresses = self.addresses(foreign.object());
+            let sorted = sorted(&addresses);
+            let answers = foreign.look_up(&self.path, &sorted, options, permits, report);
+            return Ok(self.places(&addresses, &sorted, &answers));
+        }
         let elf = Elf::read(&located.file)?;
         let debug_file = if elf.has_dwarf() { None } else { places.find_debug_file(&elf, located, report) };
         let debug_elf = debug_file.as_ref().map(|found| Elf::read(&found.file)).transpose()?;
 
         // Addresses always by the file itself: the program headers of a separate debug file may say nothing.
-        let address = |&offset: &u64| if self.by_address { Some(offset) } else { elf.address_of_offset(offset) };
-        let addresses: Vec<Option<u64>> = self.offsets.iter().map(address).collect();
-        let mut sorted: Vec<u64> = addresses.iter().flatten().copied().collect();
-        sorted.sort_unstable();
-        sorted.dedup();
+        let addresses = self.addresses(&elf);
+        let sorted = sorted(&addresses);
         let with_dwarf = debug_elf.as_ref().unwrap_or(&elf);
         let alt_file = places.find_alt_file(with_dwarf, located, debug_file.as_ref(), report);
-        let mut answers = look_up_dwarf(with_dwarf, alt_file.as_ref(), &sorted, permits, report);
+        let alt_elf = alt_file.as_ref().map(Elf::read).and_then(|elf| match elf {
+            Ok(elf) => Some(elf),
+            Err(problem) => {
+                report.problems.push(problem);
+                None
+            }
+        });
+        let alt_elf = alt_elf.as_ref().map(|elf| elf as &dyn ObjectFile);
+        let mut answers = look_up_dwarf(with_dwarf, alt_elf, &sorted, permits, report);
         symbol_tables::look_up(&elf, debug_elf.as_ref(), &sorted, &mut answers, options, report);
+        Ok(self.places(&addresses, &sorted, &answers))
+    }
 
-        let place = |(&offset, address): (&u64, Option<u64>)| {
+    /// The virtual address of each offset, as `file` counts them.
+    fn addresses(&self, file: &dyn ObjectFile) -> Vec<Option<u64>> {
+        let address = |&offset: &u64| if self.by_address { Some(offset) } else { file.address_of_offset(offset) };
+        self.offsets.iter().map(address).collect()
+    }
+
+    /// One place for each offset, whose address is in `addresses`; the answers are those for `sorted`.
+    fn places(&self, addresses: &[Option<u64>], sorted: &[u64], answers: &[Option<Answer>]) -> Vec<Place> {
+        let place = |(&offset, address): (&u64, &Option<u64>)| {
             let index = address.and_then(|address| sorted.binary_search(&address).ok());
             let answer = index.and_then(|index| answers[index].as_ref());
             Place::new(address.unwrap_or(offset), answer.map_or_else(Vec::new, |answer| answer.frames.clone()))
         };
-        Ok(self.offsets.iter().zip(addresses).map(place).collect())
+        self.offsets.iter().zip(addresses).map(place).collect()
     }
+}
+
+/// The known ones of some addresses, ascending and distinct.
+fn sorted(addresses: &[Option<u64>]) -> Vec<u64> {
+    let mut sorted: Vec<u64> = addresses.iter().flatten().copied().collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted
 }
 
 impl Place {
@@ -141,31 +179,29 @@ fn count(places: &[Place], report: &mut ModuleReport) {
     }
 }
 
-/// What the debug information of `elf` says about each of `addresses`. `alt_file` is where `dwz` moved some of it.
-fn look_up_dwarf(
-    elf: &Elf<'_>,
-    alt_file: Option<&FileData>,
+/// What the debug information of `file` says about each of `addresses`. `alt_file` is where `dwz` moved some of it.
+pub(crate) fn look_up_dwarf(
+    file: &dyn ObjectFile,
+    alt_file: Option<&dyn ObjectFile>,
     addresses: &[u64],
     permits: &Permits,
     report: &mut ModuleReport,
 ) -> Vec<Option<Answer>> {
     let nothing = || addresses.iter().map(|_| None).collect();
-    if !elf.has_dwarf() || addresses.is_empty() {
+    if !file.has_dwarf() || addresses.is_empty() {
         return nothing();
     }
-    let sections = match Sections::load(elf) {
+    let sections = match Sections::load(file) {
         Ok(sections) => sections,
         Err(problem) => {
             report.problems.push(problem);
             return nothing();
         }
     };
-    let alt_sections = alt_file.and_then(|file| {
-        let sections = Elf::read(file).and_then(|elf| Sections::load(&elf));
-        sections.map_err(|problem| report.problems.push(problem)).ok()
-    });
+    let alt_sections =
+        alt_file.and_then(|file| Sections::load(file).map_err(|problem| report.problems.push(problem)).ok());
     let (answers, problems) = dwarf::look_up(&sections, alt_sections.as_ref(), addresses, permits);
-    let path = elf.path();
+    let path = file.path();
     report.problems.extend(problems.into_iter().map(|problem| match problem {
         Problem::Damaged(what) => Error::BadDwarf { path: path.to_owned(), what },
         Problem::TooMuchWork => {

@@ -46,18 +46,21 @@
 //!
 //! Files are read, not mapped: a mapping of a file that is cut short while it is read would end the process.
 
+mod cursor;
 mod debuginfod;
 mod demangle;
 mod dwarf;
 mod elf;
 mod error;
 mod file;
+mod foreign;
 mod image;
 mod locate;
 mod module;
 mod object;
 mod options;
 mod packed;
+mod pdb;
 mod perf_map;
 mod report;
 mod runtime_code;

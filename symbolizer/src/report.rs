@@ -75,6 +75,11 @@ pub enum SymbolSource {
     },
     /// The symbols that were packed into `.gnu_debugdata` when the file was stripped, no lines.
     MiniDebugInfo,
+    /// Debug information of Microsoft's tools.
+    Pdb {
+        /// The file it is in.
+        file: PathBuf,
+    },
     /// The symbols exported to the dynamic linker, no lines.
     Dynsym,
     /// The map that a compiler at run time wrote for `perf`, no lines.

@@ -37,6 +37,23 @@ pub(crate) fn look_up(
     }
 }
 
+/// The same for files of other systems: names from `tables`, the best first, each with what it is called in reports.
+pub(crate) fn look_up_in<'f>(
+    tables: impl IntoIterator<Item = (&'f dyn ObjectFile, Table, SymbolSource)>,
+    addresses: &[u64],
+    answers: &mut [Option<Answer>],
+    report: &mut ModuleReport,
+) {
+    let mut look = Look { addresses, answers, report };
+    for (file, table, source) in tables {
+        if look.poor().next().is_none() {
+            break;
+        }
+        let symbols = look.read(file, table);
+        look.table(symbols, source);
+    }
+}
+
 impl Look<'_> {
     /// All tables, until every address has a good name; says whether one of them should have all functions.
     fn tables(&mut self, elf: &Elf<'_>, debug_elf: Option<&Elf<'_>>, options: &Options) -> bool {
@@ -73,8 +90,8 @@ impl Look<'_> {
         result.map_err(|problem| self.report.problems.push(problem)).ok()
     }
 
-    fn read<'e>(&mut self, elf: &'e Elf<'_>, table: Table) -> Option<Symbols<'e>> {
-        self.noting(elf.symbols(table)).flatten()
+    fn read<'e>(&mut self, file: &'e dyn ObjectFile, table: Table) -> Option<Symbols<'e>> {
+        self.noting(file.symbols(table)).flatten()
     }
 
     /// Indices of the addresses without a name, or with a poor one.
@@ -154,6 +171,10 @@ fn stub(raw: &[u8]) -> Answer {
 fn without_version(name: &[u8]) -> &[u8] {
     match name.iter().position(|&byte| byte == b'@') {
         None | Some(0) => name,
+        // In names of Visual C++ it ends a part.
+        _ if name.starts_with(b"?") => name,
+        // Labels that NASM makes up: `..@4.loop`.
+        Some(at) if name[..at].iter().all(|&byte| byte == b'.') => name,
         Some(at) => &name[..at],
     }
 }

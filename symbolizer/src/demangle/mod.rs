@@ -1,6 +1,7 @@
 //! From the linker's names to those that people write.
 
 mod arguments;
+mod msvc;
 mod normal;
 mod path;
 mod short;
@@ -40,6 +41,13 @@ pub(crate) fn name_to_keep(raw: &str) -> Cow<'_, str> {
 fn show(raw: &str, style: NameStyle, with_hash: bool) -> Cow<'_, str> {
     if style == NameStyle::Raw || raw.len() > MAX_LENGTH {
         return Cow::Borrowed(raw);
+    }
+    // Names of Visual C++; they may hold any of the characters below.
+    if raw.starts_with('?') {
+        return match msvc::demangle(raw) {
+            Some(shown) if shown.len() <= MAX_LENGTH => Cow::Owned(restyle(&shown, style).into_owned()),
+            _ => Cow::Borrowed(raw),
+        };
     }
     if raw.contains([' ', '<', '{', ':']) {
         return restyle(raw, style);

@@ -16,7 +16,7 @@ mod abbreviations;
 mod assign;
 mod cursor;
 mod encoding;
-mod fuel;
+pub(crate) mod fuel;
 mod functions;
 mod lines;
 mod names;

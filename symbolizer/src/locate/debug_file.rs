@@ -153,7 +153,7 @@ fn check_link(file: &FileData, elf: &Elf<'_>, wanted: u32, places: &Places<'_>) 
         return Err(Error::WrongCrc { path, module, found, wanted });
     }
     // One of them may have been made without a build id; if both have one, they are the same.
-    match (identity_of(file)?, elf.identity()) {
+    match (identity_of(file, elf.identity())?, elf.identity()) {
         (Some(_), Some(wanted)) => check_build_id(file, wanted),
         _ => Ok(()),
     }

@@ -22,6 +22,7 @@ use self::process::Process;
 use self::root::Root;
 use crate::elf::Elf;
 use crate::file::FileData;
+use crate::foreign::Foreign;
 use crate::object::ObjectFile as _;
 use crate::{Error, Identity, ModuleReport, Options, vdso};
 
@@ -114,7 +115,7 @@ impl<'o> Places<'o> {
     pub(crate) fn as_it_is(&self, path: &Path, report: &mut ModuleReport) -> Result<Located, Error> {
         report.looked_at.push(path.to_owned());
         let file = FileData::open(path, self.options)?;
-        report.found_build_id = identity_of(&file)?;
+        report.found_build_id = identity_of(&file, None)?;
         Ok(Located { file, original: path.to_owned(), root: Root::HERE, identity: Identity::NotVerified })
     }
 
@@ -165,7 +166,7 @@ impl<'o> Places<'o> {
         let local = root.local(path).ok_or_else(|| Error::NoFile { path: path.clone() })?;
         report.looked_at.push(local.clone());
         let file = FileData::open(&local, self.options)?;
-        let found = identity_of(&file)?;
+        let found = identity_of(&file, wanted.build_id)?;
         if candidate.is_expected || found.as_deref() == wanted.build_id {
             report.found_build_id.clone_from(&found);
         }
@@ -200,7 +201,7 @@ impl<'o> Places<'o> {
             };
             let size = content.len() as u64;
             let file = FileData::from_bytes(&path, content, self.options);
-            report.found_build_id = identity_of(&file)?;
+            report.found_build_id = identity_of(&file, None)?;
             let identity = match wanted.build_id {
                 Some(id) => check_build_id(&file, id).map(|()| Identity::BuildId),
                 None if pid.is_some() => Ok(Identity::Mapped),
@@ -285,14 +286,19 @@ fn is_missing(problem: &Error) -> bool {
     }
 }
 
-/// The build id of a file, if it has one.
-fn identity_of(file: &FileData) -> Result<Option<Vec<u8>>, Error> {
-    Ok(Elf::read(file)?.identity().map(<[u8]>::to_vec))
+/// What identifies a file of any kind, if the linker wrote that. Of a file for several processors that of the part with
+/// the identity `wanted`, if there is one.
+fn identity_of(file: &FileData, wanted: Option<&[u8]>) -> Result<Option<Vec<u8>>, Error> {
+    let identity = match Foreign::read(file, wanted)? {
+        Some(foreign) => foreign.object().identity().map(<[u8]>::to_vec),
+        None => Elf::read(file)?.identity().map(<[u8]>::to_vec),
+    };
+    Ok(identity)
 }
 
 /// Refuses a file with another build id, or with none.
 fn check_build_id(file: &FileData, wanted: &[u8]) -> Result<(), Error> {
-    let found = identity_of(file)?;
+    let found = identity_of(file, Some(wanted))?;
     if found.as_deref() == Some(wanted) {
         return Ok(());
     }

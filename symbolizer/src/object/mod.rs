@@ -1,5 +1,7 @@
 //! What every container of code gives the symbolizer, whether ELF, PE or Mach-O.
 
+pub(crate) mod macho;
+pub(crate) mod pe;
 pub(crate) mod symbols;
 
 use std::path::Path;

@@ -197,6 +197,7 @@ fn put_source(payload: &mut Vec<u8>, source: &SymbolSource) {
         SymbolSource::MiniDebugInfo => (4, nowhere),
         SymbolSource::PerfMap { file } => (5, file.as_path()),
         SymbolSource::Vdso => (6, nowhere),
+        SymbolSource::Pdb { file } => (8, file.as_path()),
         SymbolSource::None | SymbolSource::Stored { .. } => (0, nowhere),
     };
     payload.push(kind);
@@ -213,6 +214,7 @@ fn get_source(input: &mut Input<'_>) -> Result<SymbolSource, Error> {
         4 => SymbolSource::MiniDebugInfo,
         5 => SymbolSource::PerfMap { file },
         6 => SymbolSource::Vdso,
+        8 => SymbolSource::Pdb { file },
         // Those of later versions are told as none.
         _ => SymbolSource::None,
     })

@@ -13,10 +13,11 @@ pub(crate) const GCC: Compiler = Compiler { c: "gcc", cpp: "g++" };
 pub(crate) const CLANG: Compiler = Compiler { c: "clang", cpp: "clang++" };
 
 /// Debian's packages of the tools that a test may start.
-const PACKAGES: [(&str, &str); 20] = [
+const PACKAGES: &[(&str, &str)] = &[
     ("addr2line", "binutils"),
     ("clang", "clang"),
     ("clang++", "clang"),
+    ("dsymutil", "llvm"),
     ("dwz", "dwz"),
     ("eu-addr2line", "elfutils"),
     ("eu-strip", "elfutils"),
@@ -24,16 +25,22 @@ const PACKAGES: [(&str, &str); 20] = [
     ("gcc", "gcc"),
     ("ld.gold", "binutils"),
     ("ld.lld", "lld"),
+    ("lld", "lld"),
+    ("lld-link", "lld"),
     ("llvm-dwp", "llvm"),
     ("llvm-nm", "llvm"),
     ("llvm-objdump", "llvm"),
+    ("llvm-pdbutil", "llvm"),
     ("llvm-symbolizer", "llvm"),
+    ("llvm-undname", "llvm"),
     ("mold", "mold"),
     ("nm", "binutils"),
     ("objcopy", "binutils"),
     ("objdump", "binutils"),
     ("readelf", "binutils"),
     ("xz", "xz-utils"),
+    ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-posix"),
+    ("x86_64-w64-mingw32-strip", "gcc-mingw-w64-x86-64-posix"),
 ];
 
 /// Runs a command and returns what it prints.
