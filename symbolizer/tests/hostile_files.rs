@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use common::{FUNCTIONS, Folder, instructions};
+use common::{FUNCTIONS, Folder, instructions, peak_memory};
 use mpp_symbolizer::{Module, Options, Symbolized, Symbolizer};
 use object::read::elf::{FileHeader as _, SectionHeader as _};
 use object::{Endianness, elf};
@@ -72,14 +72,6 @@ fn look(modules: &[Module], addresses: &[u64]) -> Vec<Symbolized> {
 /// The layouts that differ in how their sections are read.
 const LAYOUTS: [(&str, &[&str]); 3] =
     [("plain", &["-no-pie"]), ("packed", &["-no-pie", "-gz"]), ("old", &["-no-pie", "-gdwarf-3"])];
-
-/// The largest amount of memory that this process ever had, in bytes.
-fn peak_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("the status of this process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
-    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kilobytes << 10
-}
 
 /// Offsets and sizes of the file header, the program headers and the section headers.
 fn headers(bytes: &[u8]) -> [(usize, usize); 3] {

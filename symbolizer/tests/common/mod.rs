@@ -251,3 +251,11 @@ pub(crate) fn assert_like_binutils(file: &Path, names: &[&str]) {
         assert_eq!(ours.file_address, *address);
     }
 }
+
+/// The largest amount of memory that this process ever had, in bytes.
+pub(crate) fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kilobytes << 10
+}
