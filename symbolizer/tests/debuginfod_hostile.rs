@@ -255,6 +255,20 @@ fn files_that_are_not_what_was_asked_for() {
 }
 
 #[test]
+fn sizes_that_are_told_must_be_right() {
+    let fixture = Fixture::new();
+    let source = DebuginfodFile::Source("/a.c".into());
+    for (told, is_right) in
+        [("Content-Length: 9", true), ("X-DEBUGINFOD-SIZE: 9", true), ("X-DEBUGINFOD-SIZE: 10", false)]
+    {
+        let web = Web::saying(format!("HTTP/1.1 200 OK\r\n{told}\r\nConnection: close\r\n\r\nint main;"));
+        let found = Debuginfod::new(fixture.settings(&[&web])).find(&fixture.id, &source);
+        assert_eq!(found.is_ok(), is_right, "{told}: {found:?}");
+        _ = fs::remove_dir_all(fixture.folder.path("cache"));
+    }
+}
+
+#[test]
 fn redirects() {
     let fixture = Fixture::new();
     let good = Web::saying(ok(&fixture.bytes));
@@ -549,7 +563,7 @@ fn source_files_stay_in_their_folder() {
     assert!(web.paths().iter().all(|path| path.starts_with("/buildid/") && path.contains("/source/")));
 }
 
-/// `openssl` serving a folder by https, with a certificate that nobody has heard of.
+/// `openssl` serving whole answers from a folder by https, with a certificate that nobody has heard of.
 struct SecureServer {
     child: Child,
     port: u16,
@@ -575,10 +589,12 @@ impl SecureServer {
             .arg(&certificate));
         let file = fixture.folder.path("buildid").join(fixture.id_text()).join("debuginfo");
         fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
-        fs::write(&file, &fixture.bytes).expect("written");
+        fs::write(&file, ok(&fixture.bytes)).expect("written");
+        let away = status(302, "Location: http://127.0.0.1:1/\r\n");
+        fs::write(file.with_file_name("executable"), away).expect("written");
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
         let child = Command::new("openssl")
-            .args(["s_server", "-WWW", "-quiet", "-accept", &format!("127.0.0.1:{port}"), "-key"])
+            .args(["s_server", "-HTTP", "-quiet", "-accept", &format!("127.0.0.1:{port}"), "-key"])
             .arg(&key)
             .arg("-cert")
             .arg(&certificate)
@@ -617,6 +633,8 @@ fn only_trusted_servers_over_https() {
         let with = |url: &str| DebuginfodSettings { servers: vec![url.to_owned()], ..fixture.settings(&[]) };
         let path = Debuginfod::new(with(url)).find(&id, &DebuginfodFile::Debuginfo).expect("the file");
         assert!(fs::metadata(path).expect("the file").len() > 1000);
+        let error = Debuginfod::new(with(url)).find(&id, &DebuginfodFile::Executable).expect_err("not by http");
+        assert!(error.to_string().contains("from https to http"), "{error}");
         // The right certificate for another name.
         let other = url.replace("127.0.0.1", "localhost");
         let error = Debuginfod::new(with(&other)).find(&id, &DebuginfodFile::Executable).expect_err("another name");

@@ -169,7 +169,6 @@ impl Job<'_> {
                 }
                 (mark, at_mark) = (Instant::now(), received);
             }
-            self.left()?;
             if told_at.elapsed() >= PROGRESS {
                 told_at = Instant::now();
                 self.tell(received, total, false);
