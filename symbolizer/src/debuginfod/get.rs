@@ -272,3 +272,15 @@ fn secure_agent(settings: &DebuginfodSettings) -> Result<Agent, String> {
 fn escaped(text: &str) -> String {
     text.chars().take(200).flat_map(char::escape_debug).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn messages_are_short_and_harmless() {
+        assert_eq!(escaped("plain"), "plain");
+        assert_eq!(escaped("\u{1b}[2J\n"), "\\u{1b}[2J\\n");
+        assert_eq!(escaped(&"x".repeat(10_000)).len(), 200);
+    }
+}
