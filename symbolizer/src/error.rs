@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::NotFetched;
+
 /// Why a file was refused or could not be used in full. Every message names the file and, where there is something
 /// to be done, what. Paths are quoted with escapes, since they may hold anything.
 #[derive(Debug, thiserror::Error)]
@@ -123,6 +125,14 @@ pub enum Error {
         lines: u64,
         /// Number of the first, from 1.
         first: u64,
+    },
+    /// No debuginfod server gave the file, for a reason worth knowing.
+    #[error("no file of {module:?} was fetched: {reason}")]
+    NotFetched {
+        /// The path of the module.
+        module: PathBuf,
+        /// What went wrong.
+        reason: NotFetched,
     },
     /// Damaged debug information; what could be read was used.
     #[error("{path:?}: damaged debug information: {what}")]

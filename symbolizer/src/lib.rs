@@ -24,8 +24,9 @@
 //! For each file of the process, in this order:
 //!
 //! 1. the file itself, if its build id is the recorded one: by its path, in the root folder of the process or below
-//!    [`Options::sysroot`], or in a folder sorted by build ids;
-//! 2. when it has no debug information, its separate debug file, by build id or by `.gnu_debuglink`;
+//!    [`Options::sysroot`], or in a folder sorted by build ids; else from debuginfod, if that is not off;
+//! 2. when it has no debug information, its separate debug file, by build id or by `.gnu_debuglink`, else from
+//!    debuginfod;
 //! 3. DWARF for functions, inlined calls and lines, with the parts that `dwz` moved to a common file;
 //! 4. the full symbol table for what DWARF does not name, then MiniDebugInfo, then the dynamic symbols; stubs of the
 //!    procedure linkage table are called `function@plt`.

@@ -9,8 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Folder, build_id, run};
-use mpp_symbolizer::{Debuginfod, DebuginfodFile, DebuginfodMode, DebuginfodSettings, NotFetched};
+use common::{FUNCTIONS, Folder, build_id, instructions, lines, run};
+use mpp_symbolizer::{
+    Debuginfod, DebuginfodFile, DebuginfodMode, DebuginfodSettings, Identity, Module, NotFetched, Options, Quality,
+    SymbolSource, Symbolized, Symbolizer,
+};
 
 /// `debuginfod` on the loopback interface, until it is dropped.
 struct Server {
@@ -166,4 +169,130 @@ fn what_the_server_does_not_have_is_remembered_for_both() {
     let there = fixture.client(DebuginfodMode::On, NOWHERE, "theirs");
     assert_eq!(there.find(&id, &DebuginfodFile::Debuginfo), Err(NotFetched::NotThere));
     assert!(matches!(there.find(&id, &DebuginfodFile::Executable), Err(NotFetched::Failed { .. })));
+}
+
+/// A program in use somewhere, whose files are on a server only, without the functions' names and lines here.
+struct Deployed {
+    folder: Folder,
+    /// Where it is, or was.
+    program: PathBuf,
+    id: Vec<u8>,
+    modules: Vec<Module>,
+    addresses: Vec<u64>,
+    /// What is true of them.
+    truth: Vec<Vec<common::Line>>,
+    server: Server,
+}
+
+impl Deployed {
+    fn new(with_dwz: bool) -> Self {
+        let folder = Folder::new();
+        let (served, program) = (folder.path("served"), folder.path("program"));
+        fs::create_dir(&served).expect("a folder");
+        let names = ["first", "second"];
+        for name in names {
+            let define = format!("-DFOR_THE_BUILD_ID_OF={name}");
+            let whole = folder.program(name, &["-no-pie", "-rdynamic", "-g3", &define, "-Wl,--build-id"]);
+            run(Command::new("objcopy")
+                .arg("--only-keep-debug")
+                .arg(&whole)
+                .arg(served.join(name).with_extension("debug")));
+            run(Command::new("objcopy").arg("--strip-all").arg(&whole).arg(served.join(name)));
+        }
+        let whole = folder.path("first");
+        let addresses = instructions(&whole, &FUNCTIONS);
+        let truth = common::binutils(&whole, &addresses);
+        if with_dwz {
+            let debug = names.map(|name| served.join(name).with_extension("debug"));
+            run(Command::new("dwz").args(["-m", "common", "-M", "/gone/common"]).args(debug).current_dir(&served));
+        }
+        fs::copy(served.join("first"), &program).expect("copied");
+        let id = build_id(&program);
+        let mut modules = common::mapped(&program, 0);
+        modules.iter_mut().for_each(|module| module.build_id = Some(id.clone()));
+        let id_text: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let server = Server::new(&folder, &served, &id_text);
+        Deployed { folder, program, id, modules, addresses, truth, server }
+    }
+
+    fn look(&self, mode: DebuginfodMode) -> (Vec<Symbolized>, Symbolizer) {
+        let debuginfod = Debuginfod::new(DebuginfodSettings {
+            mode,
+            servers: vec![self.server.url()],
+            cache_dir: Some(self.folder.path("cache")),
+            ..DebuginfodSettings::default()
+        });
+        let mut symbolizer = Symbolizer::new(Options { debuginfod, ..Options::default() });
+        let answers = symbolizer.symbolize(&self.modules, &self.addresses);
+        (answers, symbolizer)
+    }
+
+    /// All names and lines are there; returns where they were looked for.
+    #[track_caller]
+    fn assert_true(&self, mode: DebuginfodMode) -> Vec<PathBuf> {
+        let (answers, symbolizer) = self.look(mode);
+        let report = &symbolizer.report()[0];
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+        assert_eq!(answers.iter().map(lines).collect::<Vec<_>>(), self.truth);
+        assert_eq!(report.identity, Some(Identity::BuildId));
+        assert_eq!(report.found_build_id.as_ref(), Some(&self.id));
+        let SymbolSource::Dwarf { file } = &report.source else { panic!("{:?}", report.source) };
+        assert!(file.starts_with(self.folder.path("cache")), "{file:?}");
+        report.looked_at.clone()
+    }
+}
+
+#[test]
+fn debug_information_of_a_stripped_program() {
+    let deployed = Deployed::new(false);
+    for mode in [DebuginfodMode::Off, DebuginfodMode::Cache] {
+        let (answers, symbolizer) = deployed.look(mode);
+        let report = &symbolizer.report()[0];
+        assert!(answers.iter().all(|answer| answer.quality != Quality::Lines));
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+    }
+    let looked_at = deployed.assert_true(DebuginfodMode::On);
+    let is_address = |path: &PathBuf| path.to_string_lossy().starts_with(&deployed.server.url());
+    assert!(looked_at.iter().any(is_address), "{looked_at:?}");
+    // Now it is in the cache, so nobody need be asked.
+    let looked_at = deployed.assert_true(DebuginfodMode::Cache);
+    assert!(!looked_at.iter().any(is_address), "{looked_at:?}");
+}
+
+#[test]
+fn the_program_too_when_it_is_gone_or_replaced() {
+    let deployed = Deployed::new(false);
+    let other = deployed.folder.program("other", &["-no-pie", "-Wl,--build-id=0x0123456789abcdef"]);
+    fs::copy(other, &deployed.program).expect("replaced");
+    let (answers, symbolizer) = deployed.look(DebuginfodMode::Cache);
+    assert!(answers.iter().all(|answer| answer.frames.is_empty()));
+    assert_eq!(symbolizer.report()[0].remedy.as_deref(), Some("--debuginfod on"));
+    deployed.assert_true(DebuginfodMode::On);
+    fs::remove_file(&deployed.program).expect("removed");
+    deployed.assert_true(DebuginfodMode::On);
+    deployed.assert_true(DebuginfodMode::Cache);
+}
+
+#[test]
+fn the_common_file_of_dwz_too() {
+    let deployed = Deployed::new(true);
+    let looked_at = deployed.assert_true(DebuginfodMode::On);
+    let fetched = looked_at.iter().filter(|path| path.starts_with(deployed.folder.path("cache"))).count();
+    assert_eq!(fetched, 2, "{looked_at:?}");
+}
+
+#[test]
+fn what_goes_wrong_is_told_and_the_rest_is_used() {
+    let deployed = Deployed::new(false);
+    let debuginfod = Debuginfod::new(DebuginfodSettings {
+        mode: DebuginfodMode::On,
+        servers: vec![NOWHERE.to_owned()],
+        cache_dir: Some(deployed.folder.path("cache")),
+        ..DebuginfodSettings::default()
+    });
+    let mut symbolizer = Symbolizer::new(Options { debuginfod, ..Options::default() });
+    let answers = symbolizer.symbolize(&deployed.modules, &deployed.addresses);
+    assert!(answers.iter().any(|answer| answer.quality == Quality::Name));
+    let problems: Vec<String> = symbolizer.report()[0].problems.iter().map(ToString::to_string).collect();
+    assert!(problems.len() == 1 && problems[0].contains("cannot be reached"), "{problems:?}");
 }

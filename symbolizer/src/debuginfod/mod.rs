@@ -145,6 +145,16 @@ impl Debuginfod {
         answer.get_or_init(|| client.find(build_id, file)).clone()
     }
 
+    /// Where files may come from.
+    pub fn mode(&self) -> DebuginfodMode {
+        self.0.as_ref().map_or(DebuginfodMode::Off, |client| client.settings.mode)
+    }
+
+    /// Whether there is anybody to ask.
+    pub(crate) fn has_servers(&self) -> bool {
+        self.0.as_ref().is_some_and(|client| !client.servers.is_empty())
+    }
+
     /// Where [`find`](Self::find) looks, in order: the place in the cache, then addresses of servers.
     pub fn places(&self, build_id: &[u8], file: &DebuginfodFile) -> Vec<PathBuf> {
         let Some(client) = self.0.as_ref().filter(|_| BUILD_ID_LENGTH.contains(&build_id.len())) else {
@@ -165,7 +175,9 @@ impl fmt::Debug for Debuginfod {
 
 impl Client {
     fn find(&self, build_id: &[u8], file: &DebuginfodFile) -> Result<PathBuf, NotFetched> {
-        let cache = self.cache.as_ref().ok_or(NotFetched::NoCache)?;
+        let is_on = self.settings.mode == DebuginfodMode::On;
+        let none = if is_on { NotFetched::NoCache } else { NotFetched::NotCached };
+        let cache = self.cache.as_ref().ok_or(none)?;
         let id = hex(build_id);
         let mut reasons = Vec::new();
         match cache.look_up(&id, file) {
@@ -176,10 +188,10 @@ impl Client {
                 }
                 Err(reason) => reasons.push(format!("{path:?} in the cache is refused: {reason}")),
             },
-            Cached::KnownMissing if self.settings.mode == DebuginfodMode::On => return Err(NotFetched::NotThere),
+            Cached::KnownMissing if is_on => return Err(NotFetched::NotThere),
             Cached::KnownMissing | Cached::Unknown => {}
         }
-        if self.settings.mode != DebuginfodMode::On {
+        if !is_on {
             return Err(if reasons.is_empty() { NotFetched::NotCached } else { failed(&reasons) });
         }
         if self.servers.is_empty() {

@@ -11,7 +11,7 @@ use super::{Located, Places, absolute, by_build_id, check_build_id, hex, identit
 use crate::elf::Elf;
 use crate::file::{FileData, crc32_of};
 use crate::object::ObjectFile as _;
-use crate::{Error, ModuleReport};
+use crate::{DebuginfodFile, Error, ModuleReport};
 
 /// Where the debug files of a system are. Names of common files begin with it, also after the folder was copied.
 const SYSTEM_DIR: &str = "/usr/lib/debug";
@@ -50,6 +50,7 @@ impl Places<'_> {
             let candidates = link_candidates(&dirs, located, name);
             search.first_fitting(candidates, |file| check_link(file, elf, wanted, self))
         });
+        let found = found.or_else(|| search.fetch(elf.identity()));
         search.finish(found)
     }
 
@@ -70,7 +71,7 @@ impl Places<'_> {
         let candidates = alt_candidates(&dirs, root, path, link);
         let mut search = Search { places: self, report, problems: Vec::new() };
         let found = search.first_fitting(candidates, |file| check_build_id(file, id));
-        let found = found.or_else(|| search.by_build_id(&dirs, Some(id)));
+        let found = found.or_else(|| search.by_build_id(&dirs, Some(id))).or_else(|| search.fetch(Some(id)));
         if found.is_none() && search.problems.is_empty() {
             let (path, link) = (elf.path().to_owned(), link.to_owned());
             search.problems.push(Error::NoAltFile { path, link, build_id: hex(id) });
@@ -85,6 +86,17 @@ impl Search<'_, '_> {
         let (id, name) = id.and_then(|id| Some((id, by_build_id(id, ".debug")?)))?;
         let candidates = dirs.iter().map(|(root, dir)| (root.clone(), dir.join(&name))).collect();
         self.first_fitting(candidates, |file| check_build_id(file, id))
+    }
+
+    /// From debuginfod. Paths in such a file are not those of this machine, so they count below the root folder.
+    fn fetch(&mut self, id: Option<&[u8]>) -> Option<DebugFile> {
+        match self.places.fetch(id?, &DebuginfodFile::Debuginfo, self.report) {
+            Ok(file) => file.map(|file| DebugFile { path: file.path().to_owned(), file, root: self.places.home() }),
+            Err(problem) => {
+                self.problems.push(problem);
+                None
+            }
+        }
     }
 
     fn first_fitting(

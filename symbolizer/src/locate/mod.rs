@@ -7,9 +7,11 @@
 //!
 //! - `root` follows symbolic links within another root folder, `process` reaches files through `/proc/PID`;
 //! - `debug_file` finds separate debug files;
+//! - `fetched` asks debuginfod for what is nowhere else;
 //! - `remedy` knows what to do when something is missing.
 
 mod debug_file;
+mod fetched;
 mod process;
 mod remedy;
 mod root;
@@ -24,7 +26,7 @@ use crate::elf::Elf;
 use crate::file::FileData;
 use crate::foreign::Foreign;
 use crate::object::ObjectFile as _;
-use crate::{Error, Identity, ModuleReport, Options, vdso};
+use crate::{DebuginfodFile, Error, Identity, ModuleReport, Options, vdso};
 
 /// What the kernel appends to the path of a mapped file that has no name any more.
 const DELETED: &[u8] = b" (deleted)";
@@ -107,8 +109,22 @@ impl<'o> Places<'o> {
                 Err(problem) => problems.push(problem),
             }
         }
+        match self.fetch_executable(wanted, report) {
+            Ok(Some(located)) => return Some(located),
+            Ok(None) => {}
+            Err(problem) => problems.push(problem),
+        }
         report.problems.extend(problems);
         None
+    }
+
+    /// The file from debuginfod, if the profile has a build id to ask for.
+    fn fetch_executable(&self, wanted: Wanted<'_>, report: &mut ModuleReport) -> Result<Option<Located>, Error> {
+        let Some(id) = wanted.build_id.filter(|_| names_a_file(wanted.path)) else { return Ok(None) };
+        let Some(file) = self.fetch(id, &DebuginfodFile::Executable, report)? else { return Ok(None) };
+        report.found_build_id = Some(id.to_vec());
+        let original = without_mark(wanted.path).0.to_owned();
+        Ok(Some(Located { file, original, root: self.home(), identity: Identity::BuildId }))
     }
 
     /// The file at a path on this machine, whatever it is.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Places, by_build_id, hex, names_a_file, without_mark};
 use crate::elf::Elf;
-use crate::{Error, ModuleReport, Options, SymbolSource};
+use crate::{DebuginfodMode, Error, ModuleReport, Options, SymbolSource};
 
 /// Where files of the system are, which people do not build themselves.
 const SYSTEM_FOLDERS: [&str; 8] =
@@ -29,7 +29,7 @@ impl Places<'_> {
         let name = path.file_name().unwrap_or(path.as_os_str());
         let Some(elf) = elf else {
             let id = report.wanted_build_id.as_deref().filter(|_| names_a_file(&report.path))?;
-            return Some(fetch(self.options, id).unwrap_or_else(|| {
+            return Some(fetch(self.options).unwrap_or_else(|| {
                 format!("--debug-dir DIR  # a folder with the {name:?} that was profiled, build id {}", hex(id))
             }));
         };
@@ -37,7 +37,7 @@ impl Places<'_> {
         if is_system && let Some(command) = self.install(path, id) {
             return Some(command);
         }
-        if is_system && let Some(command) = id.and_then(|id| fetch(self.options, id)) {
+        if is_system && let Some(command) = id.and_then(|_| fetch(self.options)) {
             return Some(command);
         }
         if let Some((link, _)) = elf.debug_link() {
@@ -64,9 +64,15 @@ impl Places<'_> {
     }
 }
 
-/// The flags that fetch what has this build id from a server, unless that is being done.
-fn fetch(_options: &Options, _id: &[u8]) -> Option<String> {
-    Some("--debuginfod on".to_owned())
+/// What would fetch files by build id from a server, unless that was done.
+fn fetch(options: &Options) -> Option<String> {
+    match options.debuginfod.mode() {
+        DebuginfodMode::Off | DebuginfodMode::Cache => Some("--debuginfod on".to_owned()),
+        DebuginfodMode::On if options.debuginfod.has_servers() => None,
+        DebuginfodMode::On => {
+            Some("export DEBUGINFOD_URLS=URL  # the debuginfod server of the distribution".to_owned())
+        }
+    }
 }
 
 fn no_alt_file(problem: &Error) -> Option<(&Path, &str)> {
