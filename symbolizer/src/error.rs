@@ -182,6 +182,27 @@ pub enum Error {
         /// Where, and what is wrong there.
         what: String,
     },
+    /// Debug information that is in files of its own, some of which are missing.
+    #[error(
+        "{path:?}: {missing} of its units have their debug information in files that were not found, the first in \
+         {first:?}; keep the .dwo files, or a .dwp file with all of them, beside the program or in a debug folder"
+    )]
+    NoSplitFile {
+        /// The file with what the linker left of those units.
+        path: PathBuf,
+        /// Where the compiler wrote the first of them.
+        first: PathBuf,
+        /// How many there are.
+        missing: usize,
+    },
+    /// A file with debug information of another version of a unit.
+    #[error("{path:?} does not belong to the program: it has no unit with the number {wanted:016x}")]
+    WrongSplitFile {
+        /// The file.
+        path: PathBuf,
+        /// The number that was expected.
+        wanted: u64,
+    },
     /// More work or memory than a file of this size may need; the rest was left out.
     #[error("{path:?}: {what}; the rest of its debug information was left out")]
     Limit {

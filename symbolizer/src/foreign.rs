@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::dwarf::Answer;
+use crate::dwarf::{Answer, Splits};
 use crate::file::FileData;
 use crate::image;
-use crate::locate::hex;
+use crate::locate::{SplitPlaces, hex};
 use crate::object::ObjectFile;
 use crate::object::macho::MachO;
 use crate::object::pe::Pe;
@@ -64,10 +64,14 @@ impl Foreign {
     ) -> Vec<Option<Answer>> {
         let object = self.object();
         let companion = if object.has_dwarf() { None } else { self.companion(original, options, report) };
+        let dwarf = |object, report: &mut ModuleReport| {
+            let splits = Splits::new(options, SplitPlaces::none());
+            image::look_up_dwarf(object, None, splits, addresses, permits, report)
+        };
         let mut answers = match &companion {
             Some(Companion::Pdb(pdb)) => self.look_up_pdb(pdb, addresses, permits, report),
-            Some(Companion::Symbols(symbols)) => image::look_up_dwarf(symbols, None, addresses, permits, report),
-            None => image::look_up_dwarf(object, None, addresses, permits, report),
+            Some(Companion::Symbols(symbols)) => dwarf(symbols, report),
+            None => dwarf(object, report),
         };
         let symtab = |object: &dyn ObjectFile| SymbolSource::Symtab { file: object.path().to_owned() };
         let symbols = match &companion {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dwarf::{self, Answer, Problem, Sections};
+use crate::dwarf::{self, Answer, Problem, Sections, Splits};
 use crate::elf::Elf;
 use crate::foreign::Foreign;
 use crate::locate::{Located, Places, Wanted};
@@ -123,7 +123,8 @@ impl Image {
             }
         });
         let alt_elf = alt_elf.as_ref().map(|elf| elf as &dyn ObjectFile);
-        let mut answers = look_up_dwarf(with_dwarf, alt_elf, &sorted, permits, report);
+        let splits = Splits::new(options, places.split_places(&elf, located, debug_file.as_ref()));
+        let mut answers = look_up_dwarf(with_dwarf, alt_elf, splits, &sorted, permits, report);
         symbol_tables::look_up(&elf, debug_elf.as_ref(), &sorted, &mut answers, options, report);
         Ok(self.places(&addresses, &sorted, &answers))
     }
@@ -179,10 +180,12 @@ fn count(places: &[Place], report: &mut ModuleReport) {
     }
 }
 
-/// What the debug information of `file` says about each of `addresses`. `alt_file` is where `dwz` moved some of it.
+/// What the debug information of `file` says about each of `addresses`. `alt_file` is where `dwz` moved some of it,
+/// `splits` where the compiler wrote some of it.
 pub(crate) fn look_up_dwarf(
     file: &dyn ObjectFile,
     alt_file: Option<&dyn ObjectFile>,
+    splits: Splits<'_>,
     addresses: &[u64],
     permits: &Permits,
     report: &mut ModuleReport,
@@ -200,8 +203,9 @@ pub(crate) fn look_up_dwarf(
     };
     let alt_sections =
         alt_file.and_then(|file| Sections::load(file).map_err(|problem| report.problems.push(problem)).ok());
-    let (answers, problems) = dwarf::look_up(&sections, alt_sections.as_ref(), addresses, permits);
+    let (answers, problems) = dwarf::look_up(&sections, alt_sections.as_ref(), &splits, addresses, permits);
     let path = file.path();
+    report.problems.extend(splits.into_problems(path));
     report.problems.extend(problems.into_iter().map(|problem| match problem {
         Problem::Damaged(what) => Error::BadDwarf { path: path.to_owned(), what },
         Problem::TooMuchWork => {

@@ -27,7 +27,8 @@
 //!    [`Options::sysroot`], or in a folder sorted by build ids; else from debuginfod, if that is not off;
 //! 2. when it has no debug information, its separate debug file, by build id or by `.gnu_debuglink`, else from
 //!    debuginfod;
-//! 3. DWARF for functions, inlined calls and lines, with the parts that `dwz` moved to a common file;
+//! 3. DWARF for functions, inlined calls and lines, with the parts that `dwz` moved to a common file, and those that
+//!    compilers wrote to files of their own (`.dwo`, `.dwp`);
 //! 4. the full symbol table for what DWARF does not name, then MiniDebugInfo, then the dynamic symbols; stubs of the
 //!    procedure linkage table are called `function@plt`.
 //!

@@ -4,20 +4,8 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{FUNCTIONS, Folder, instructions, lines, symbol};
+use common::{FUNCTIONS, Folder, Numbers, instructions, lines, symbol};
 use mpp_symbolizer::{Error, Module, Options, Symbolized, Symbolizer};
-
-/// Numbers that look random and are the same in every run (xorshift64*).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % limit
-    }
-}
 
 /// Symbolizes with modules of one's own, and returns the problems too.
 fn look(modules: &[Module], addresses: &[u64]) -> (Vec<Symbolized>, Vec<String>) {
@@ -45,7 +33,7 @@ fn interesting(file: &Path) -> Vec<(usize, usize)> {
 #[test]
 fn flipped_bytes_and_cut_files() {
     let folder = Folder::new();
-    let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
+    let mut numbers = Numbers::new();
     for (name, flags) in
         [("plain", &["-no-pie"][..]), ("packed", &["-no-pie", "-gz"]), ("old", &["-no-pie", "-gdwarf-4"])]
     {

@@ -36,6 +36,17 @@ pub(crate) struct Spot {
     pub(crate) offset: u64,
 }
 
+impl Fault {
+    /// What is damaged, and where; `None` for the end of the supply.
+    pub(crate) fn what(self) -> Option<String> {
+        match self {
+            Fault::CutShort(spot) => Some(format!("it ends too early, at {spot}")),
+            Fault::Damaged(spot, what) => Some(format!("{what} at {spot}")),
+            Fault::OutOfFuel => None,
+        }
+    }
+}
+
 impl fmt::Display for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x} in {}", self.offset, self.section)
@@ -82,6 +93,12 @@ impl Meter<'_> {
             }
             None => self.refill(steps),
         }
+    }
+
+    /// Adds what reading `bytes` more of debug information may cost.
+    pub(crate) fn supply(&mut self, bytes: u64) {
+        let steps = bytes.saturating_mul(STEPS_PER_BYTE);
+        let _ = self.fuel.0.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_add(steps)));
     }
 
     #[cold]

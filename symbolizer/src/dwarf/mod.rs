@@ -9,6 +9,7 @@
 //! - `abbreviations` and `values` read entries, or go past them;
 //! - `functions` finds the functions and inlined calls in a unit, `names` what they are called;
 //! - `lines` runs a unit's line table, `ranges` reads lists of address ranges;
+//! - `split` finds what compilers write to files of their own;
 //! - `worker` puts the answers together;
 //! - `fuel` bounds the work that damaged or hostile files can cause.
 
@@ -22,6 +23,7 @@ mod lines;
 mod names;
 mod ranges;
 mod sections;
+mod split;
 mod units;
 mod values;
 mod window;
@@ -31,6 +33,7 @@ use self::assign::{Assigner, Task};
 use self::fuel::{Fault, Fuel};
 use self::names::Interned;
 pub(crate) use self::sections::Sections;
+pub(crate) use self::split::Splits;
 use self::units::DebugFile;
 use self::worker::Worker;
 use crate::Frame;
@@ -47,10 +50,11 @@ pub(crate) struct Answer {
 }
 
 /// Looks up `addresses` (ascending virtual addresses) in the debug information `main`, some of which may have been
-/// moved to the file `supplementary`. One answer for each address, and what went wrong.
+/// moved to the file `supplementary`, or be in files of their own, `splits`. One answer for each address, and what went wrong.
 pub(crate) fn look_up(
     main: &Sections,
     supplementary: Option<&Sections>,
+    splits: &Splits<'_>,
     addresses: &[u64],
     permits: &Permits,
 ) -> (Vec<Option<Answer>>, Vec<Problem>) {
@@ -68,7 +72,7 @@ pub(crate) fn look_up(
     let mut answers: Vec<Option<Answer>> = Vec::new();
     answers.resize_with(addresses.len(), || None);
     let run = |tasks: &[Task], answers: &mut Vec<Option<Answer>>, problems: &mut Problems| {
-        let new_worker = || Worker::new(&main, supplementary.as_ref(), &interned, addresses, fuel.meter());
+        let new_worker = || Worker::new(&main, supplementary.as_ref(), splits, &interned, addresses, fuel.meter());
         let results = threads::for_each(tasks, permits, new_worker, Worker::run);
         for (task, (found, result)) in tasks.iter().zip(results) {
             problems.note(&format!("the unit at {:#x}", task.unit), result);
@@ -121,12 +125,8 @@ struct Problems {
 
 impl Problems {
     fn note(&mut self, place: &str, result: Result<(), Fault>) {
-        let problem = match result {
-            Ok(()) => return,
-            Err(Fault::OutOfFuel) => Problem::TooMuchWork,
-            Err(Fault::CutShort(spot)) => Problem::Damaged(format!("{place}: it ends too early, at {spot}")),
-            Err(Fault::Damaged(spot, what)) => Problem::Damaged(format!("{place}: {what} at {spot}")),
-        };
+        let Err(fault) = result else { return };
+        let problem = fault.what().map_or(Problem::TooMuchWork, |what| Problem::Damaged(format!("{place}: {what}")));
         if self.list.len() < MAX_PROBLEMS && !self.list.contains(&problem) {
             self.list.push(problem);
         }

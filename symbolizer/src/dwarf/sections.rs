@@ -45,6 +45,26 @@ impl Sections {
         })
     }
 
+    /// Those of a file with parts of units that were split off `main`, for each section with units: addresses, lines,
+    /// and before version 5 lists of ranges as well, were left there.
+    pub(super) fn split_off(file: &dyn ObjectFile, main: &Sections) -> Result<Vec<Self>, Error> {
+        let without_units = Sections {
+            endian: file.endian(),
+            info: None,
+            abbrev: file.section(".debug_abbrev.dwo")?,
+            addr: main.addr.clone(),
+            aranges: None,
+            line: None,
+            line_str: None,
+            ranges: main.ranges.clone(),
+            rnglists: file.section(".debug_rnglists.dwo")?,
+            str: file.section(".debug_str.dwo")?,
+            str_offsets: file.section(".debug_str_offsets.dwo")?,
+        };
+        let infos = file.sections(".debug_info.dwo")?;
+        Ok(infos.into_iter().map(|info| Sections { info: Some(info), ..without_units.clone() }).collect())
+    }
+
     /// Size of all of them, unpacked.
     pub(super) fn size(&self) -> u64 {
         let all = [&self.info, &self.abbrev, &self.addr, &self.aranges, &self.line, &self.line_str, &self.ranges];

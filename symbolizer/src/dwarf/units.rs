@@ -1,6 +1,7 @@
 //! The units of `.debug_info`: where they start, and what their first entries say.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gimli::DwLang;
@@ -53,8 +54,7 @@ pub(super) struct Header {
     /// Where its table of abbreviations is.
     table: u64,
     pub(super) kind: gimli::DwUt,
-    /// What a unit and the part of it that was split off have in common.
-    #[allow(dead_code, reason = "for split debug information")]
+    /// What a unit and the part of it that was split off have in common, since version 5.
     pub(super) split_id: u64,
 }
 
@@ -68,6 +68,18 @@ pub(super) struct Root {
     pub(super) lines: Option<u64>,
     pub(super) extent: Extent,
     pub(super) bases: Bases,
+    pub(super) split: SplitOff,
+}
+
+/// What the first entry of a unit says about the part of it that was split off.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SplitOff {
+    /// Name of the file that it was written to.
+    pub(super) name: Option<Text>,
+    /// What both parts have in common, before version 5.
+    pub(super) id: Option<u64>,
+    /// Where the lists of ranges that belong to the other part start in `.debug_ranges`, before version 5.
+    pub(super) ranges: u64,
 }
 
 /// A unit: what it takes to understand its entries.
@@ -88,20 +100,32 @@ impl Header {
 impl<'s> DebugFile<'s> {
     /// Finds the units. A fault means that those after some point are missing.
     pub(super) fn new(sections: &'s Sections, meter: &mut Meter<'_>) -> (Self, Result<(), Fault>) {
-        let (mut units, mut tables) = (Vec::new(), Vec::new());
+        Self::piece(sections, 0..u64::MAX, 0..u64::MAX, meter)
+    }
+
+    /// The same in a piece of the sections for units and for tables of abbreviations, as packages have them.
+    pub(super) fn piece(
+        sections: &'s Sections,
+        info: Range<u64>,
+        abbreviations: Range<u64>,
+        meter: &mut Meter<'_>,
+    ) -> (Self, Result<(), Fault>) {
+        let (mut units, mut tables) = (Vec::new(), vec![abbreviations.end]);
         let mut windows = Windows::new(sections);
-        let mut at = 0;
+        let mut at = info.start;
+        let end = info.end.min(windows.info.len());
         let result = loop {
-            if at >= windows.info.len() {
+            if at >= end {
                 break Ok(());
             }
-            let header = meter.burn(1).and_then(|()| windows.info.read(at, meter, |cursor, _| read_header(cursor)));
-            match header {
-                Ok((header, is_known)) => {
+            let read = |cursor: &mut Cursor<'_>, _: &mut Meter<'_>| read_header(cursor);
+            match meter.burn(1).and_then(|()| windows.info.read_until(at, end, meter, read)) {
+                Ok((mut header, is_known)) => {
                     at = header.end;
+                    header.table = header.table.saturating_add(abbreviations.start);
                     if is_known {
-                        units.push(header);
                         tables.push(header.table);
+                        units.push(header);
                     }
                 }
                 Err(fault) => break Err(fault),
@@ -110,6 +134,11 @@ impl<'s> DebugFile<'s> {
         tables.sort_unstable();
         tables.dedup();
         (DebugFile { sections, units, tables, kept: Mutex::default() }, result)
+    }
+
+    /// One unit only, whose table of abbreviations ends before `end_of_table`.
+    pub(super) fn of_unit(sections: &'s Sections, header: Header, end_of_table: u64) -> Self {
+        DebugFile { sections, units: vec![header], tables: vec![header.table, end_of_table], kept: Mutex::default() }
     }
 
     /// The headers of all units, in order of their start.
@@ -305,6 +334,9 @@ impl Root {
             (gimli::DW_AT_addr_base | gimli::DW_AT_GNU_addr_base, value) => {
                 self.bases.addr = value.offset().unwrap_or(0);
             }
+            (gimli::DW_AT_dwo_name | gimli::DW_AT_GNU_dwo_name, value) => self.split.name = value.text(),
+            (gimli::DW_AT_GNU_dwo_id, Value::Number(id)) => self.split.id = Some(id),
+            (gimli::DW_AT_GNU_ranges_base, value) => self.split.ranges = value.offset().unwrap_or(0),
             (gimli::DW_AT_rnglists_base, value) => self.bases.rnglists = value.offset().unwrap_or(0),
             _ => {}
         }

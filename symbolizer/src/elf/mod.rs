@@ -173,7 +173,21 @@ impl<'f> Elf<'f> {
 
     /// The first section called `name` that has content in the file.
     fn find(&self, name: &[u8]) -> Option<&Header<'f>> {
-        self.sections.iter().find(|s| s.name == name && s.size != 0 && s.kind != elf::SHT_NOBITS)
+        self.called(name).next()
+    }
+
+    /// All sections called `name` that have content in the file.
+    fn called(&self, name: &[u8]) -> impl Iterator<Item = &Header<'f>> {
+        self.sections.iter().filter(move |s| s.name == name && s.size != 0 && s.kind != elf::SHT_NOBITS)
+    }
+
+    /// A section, unpacked if it has the flag of compressed ones.
+    fn unpacked(&self, section: &Header<'f>, name: &str) -> Result<Section, Error> {
+        let content = self.in_file(section)?;
+        if !section.flags.contains(elf::SHF_COMPRESSED) {
+            return Ok(content);
+        }
+        unpack::elf_section((section.offset, section.size), self.is_64, self.endian, self.file, name)
     }
 
     /// The bytes of a section as they are in the file.
@@ -213,12 +227,7 @@ impl ObjectFile for Elf<'_> {
 
     fn section(&self, name: &str) -> Result<Option<Section>, Error> {
         if let Some(section) = self.find(name.as_bytes()) {
-            let content = self.in_file(section)?;
-            if !section.flags.contains(elf::SHF_COMPRESSED) {
-                return Ok(Some(content));
-            }
-            let place = (section.offset, section.size);
-            return unpack::elf_section(place, self.is_64, self.endian, self.file, name).map(Some);
+            return self.unpacked(section, name).map(Some);
         }
         // The older way to mark compressed sections: by their name.
         let old_name = name.strip_prefix(".debug_").map(|rest| format!(".zdebug_{rest}"));
@@ -229,6 +238,12 @@ impl ObjectFile for Elf<'_> {
             }
             None => Ok(None),
         }
+    }
+
+    fn sections(&self, name: &str) -> Result<Vec<Section>, Error> {
+        let all: Vec<Section> =
+            self.called(name.as_bytes()).map(|section| self.unpacked(section, name)).collect::<Result<_, _>>()?;
+        if all.is_empty() { Ok(self.section(name)?.into_iter().collect()) } else { Ok(all) }
     }
 
     fn symbols(&self, table: Table) -> Result<Option<Symbols<'_>>, Error> {

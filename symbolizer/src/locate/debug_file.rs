@@ -21,9 +21,9 @@ const SYSTEM_DIR: &str = "/usr/lib/debug";
 pub(crate) struct DebugFile {
     pub(crate) file: FileData,
     /// What its path, and those in it, are relative to.
-    root: Root,
+    pub(super) root: Root,
     /// Below the root.
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 /// One search: where to look, in which order, and what was wrong with what was there.
@@ -197,7 +197,7 @@ fn alt_candidates(dirs: &[(Root, PathBuf)], root: &Root, path: &Path, link: &Pat
 }
 
 /// An absolute path with each `..` and the folder before it taken away.
-fn without_dots(path: &Path) -> PathBuf {
+pub(super) fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for part in path.components() {
         match part {

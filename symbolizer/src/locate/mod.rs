@@ -6,7 +6,7 @@
 //! process has mapped right now is certain, and a file that is taken for its path alone is reported as not verified.
 //!
 //! - `root` follows symbolic links within another root folder, `process` reaches files through `/proc/PID`;
-//! - `debug_file` finds separate debug files;
+//! - `debug_file` finds separate debug files, `split_files` those that compilers write besides the program;
 //! - `fetched` asks debuginfod for what is nowhere else;
 //! - `remedy` knows what to do when something is missing.
 
@@ -15,6 +15,7 @@ mod fetched;
 mod process;
 mod remedy;
 mod root;
+mod split_files;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 use self::process::Process;
 use self::root::Root;
+pub(crate) use self::split_files::{SplitPlaces, recorded};
 use crate::elf::Elf;
 use crate::file::FileData;
 use crate::foreign::Foreign;
@@ -289,7 +291,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Whether there is just nothing at that place, or nothing that this user may see of another's process.
-fn is_missing(problem: &Error) -> bool {
+pub(crate) fn is_missing(problem: &Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match problem {
         Error::Io { path, source } => match source.kind() {

@@ -28,6 +28,11 @@ pub(crate) trait ObjectFile {
     /// The section that DWARF calls `name` (`.debug_info`), unpacked; `None` if there is none or it is empty.
     fn section(&self, name: &str) -> Result<Option<Section>, Error>;
 
+    /// All sections that DWARF calls `name`: object files have several where linkers choose one of equal pieces.
+    fn sections(&self, name: &str) -> Result<Vec<Section>, Error> {
+        Ok(self.section(name)?.into_iter().collect())
+    }
+
     /// A table of functions; `None` if the file has none.
     fn symbols(&self, table: Table) -> Result<Option<Symbols<'_>>, Error>;
 

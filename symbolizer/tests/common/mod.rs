@@ -259,3 +259,19 @@ pub(crate) fn peak_memory() -> u64 {
     let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
     kilobytes << 10
 }
+
+/// Numbers that look random and are the same in every run (xorshift64*).
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn new() -> Self {
+        Numbers(0x9E37_79B9_7F4A_7C15)
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % limit
+    }
+}
