@@ -216,3 +216,101 @@ impl Table {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Table;
+    use crate::dwarf::cursor::Cursor;
+    use crate::dwarf::encoding::Encoding;
+    use crate::dwarf::fuel::{Fault, Fuel, Spot};
+    use crate::dwarf::testing::bytes;
+    use crate::dwarf::values::Value;
+    use gimli::RunTimeEndian;
+
+    const ENCODING: Encoding = Encoding { version: 5, address_size: 8, is_64: false };
+
+    fn cursor(bytes: &[u8]) -> Cursor<'_> {
+        Cursor::new(bytes, Spot { section: ".test", offset: 0 }, RunTimeEndian::Little)
+    }
+
+    /// One abbreviation: code, tag, children, then pairs of attribute and form.
+    fn abbreviation(code: u64, tag: u64, attributes: &[(u64, u64)]) -> Vec<u8> {
+        let mut numbers = vec![(code, 0), (tag, 0), (1, 1)];
+        numbers.extend(attributes.iter().flat_map(|&(name, form)| [(name, 0), (form, 0)]));
+        numbers.extend([(0, 0), (0, 0)]);
+        bytes(&numbers)
+    }
+
+    #[test]
+    fn codes_in_any_order_and_the_first_of_equal_ones() {
+        let table = [
+            abbreviation(1, 0x11, &[]),
+            abbreviation(7, 0x2e, &[]),
+            abbreviation(2, 0x34, &[]),
+            abbreviation(1, 0x99, &[]),
+            abbreviation(7, 0x99, &[]),
+            abbreviation(u64::MAX, 0x1d, &[]),
+            vec![0],
+            abbreviation(3, 0x99, &[]),
+        ]
+        .concat();
+        let read = Table::read(&mut cursor(&table), ENCODING).expect("a table");
+        let tag = |code| read.get(code, &cursor(&[])).map(|abbreviation| abbreviation.tag.0).ok();
+        assert_eq!([1, 2, 7, u64::MAX].map(tag), [Some(0x11), Some(0x34), Some(0x2e), Some(0x1d)]);
+        assert_eq!([0, 3, 4].map(tag), [None, None, None]);
+        let fuel = Fuel::for_size(0);
+        let only = Table::read_only(&mut cursor(&table), 2, ENCODING, &mut fuel.meter()).expect("a table");
+        assert_eq!(only.get(2, &cursor(&[])).map(|abbreviation| abbreviation.tag.0), Ok(0x34));
+        assert!(only.get(1, &cursor(&[])).is_err());
+    }
+
+    #[test]
+    fn entries_are_read_and_skipped_alike() {
+        let fuel = Fuel::for_size(0);
+        let meter = &mut fuel.meter();
+        // Of fixed length, with the sibling before something else; of another length; a value in the table itself.
+        let fixed = &[(0x11, 0x01), (0x01, 0x13), (0x49, 0x13)][..];
+        let other = &[(0x03, 0x08), (0x02, 0x18), (0x01, 0x13)][..];
+        let mut table = [abbreviation(1, 0x2e, fixed), abbreviation(2, 0x2e, other)].concat();
+        table.extend(bytes(&[
+            (3, 0),
+            (0x2e, 0),
+            (0, 1),
+            (0x58, 0),
+            (0x21, 0),
+            (0x7f, 1),
+            (0x57, 0),
+            (0x0b, 0),
+            (0, 2),
+        ]));
+        let table = Table::read(&mut cursor(&table), ENCODING).expect("a table");
+        let entries: [(u64, Vec<u8>, Option<u64>); 3] = [
+            (1, bytes(&[(0x1000, 8), (0x55, 4), (0x66, 4)]), Some(0x55)),
+            (2, [&b"name\0\x02ab"[..], &bytes(&[(0x77, 4)])].concat(), Some(0x77)),
+            (3, vec![9], None),
+        ];
+        for (code, entry, sibling) in entries {
+            let abbreviation = *table.get(code, &cursor(&[])).expect("defined");
+            let (mut skipped, mut jumped, mut read) = (cursor(&entry), cursor(&entry), cursor(&entry));
+            table.skip(&abbreviation, &mut skipped, meter).expect("skipped");
+            let found = table.skip_to_sibling(&abbreviation, &mut jumped, meter);
+            let mut values = Vec::new();
+            table.each(&abbreviation, &mut read, meter, |name, value| values.push((name.0, value))).expect("read");
+            assert_eq!((skipped.left(), jumped.left(), read.left()), (0, 0, 0), "code {code}");
+            assert_eq!(found, Ok(sibling));
+            if code == 3 {
+                assert_eq!(values, [(0x58, Value::Number(u64::MAX)), (0x57, Value::Number(9))]);
+            }
+            let cut = &entry[..entry.len() - 1];
+            assert!(table.skip(&abbreviation, &mut cursor(cut), meter).is_err());
+            assert!(table.skip_to_sibling(&abbreviation, &mut cursor(cut), meter).is_err());
+            assert!(table.each(&abbreviation, &mut cursor(cut), meter, |_, _| {}).is_err());
+        }
+    }
+
+    #[test]
+    fn forms_that_nobody_knows() {
+        let table = abbreviation(1, 0x2e, &[(0x03, 0x7e)]);
+        assert!(matches!(Table::read(&mut cursor(&table), ENCODING), Err(Fault::Damaged(..))));
+    }
+}

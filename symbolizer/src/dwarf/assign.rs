@@ -238,3 +238,88 @@ pub(super) fn indices_between(addresses: &[u64], low: u64, high: u64) -> std::op
     let length = addresses[start..].partition_point(|&address| address < high);
     start as u32..(start + length) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Assigner, Task};
+    use crate::dwarf::fuel::Fuel;
+    use crate::dwarf::testing::{bytes, sections, with_length};
+    use crate::dwarf::units::DebugFile;
+
+    /// A unit of version 4 whose first entry covers `low..low + length`.
+    fn unit(low: u64, length: u64) -> Vec<u8> {
+        with_length(&bytes(&[(4, 2), (0, 4), (8, 1), (1, 0), (low, 8), (length, 8)]))
+    }
+
+    /// A set of `.debug_aranges` for the unit at `unit`.
+    fn set(unit: u64, ranges: &[(u64, u64)]) -> Vec<u8> {
+        let mut numbers = vec![(2, 2), (unit, 4), (8, 1), (0, 1), (0, 4)];
+        numbers.extend(ranges.iter().flat_map(|&(low, length)| [(low, 8), (length, 8)]));
+        numbers.extend([(0, 8), (0, 8)]);
+        with_length(&bytes(&numbers))
+    }
+
+    /// Tasks as (unit, addresses): of the first round, then of the second for all addresses.
+    fn tasks(units: &[Vec<u8>], sets: &[Vec<u8>], addresses: &[u64]) -> [Vec<(u64, Vec<u64>)>; 2] {
+        let abbreviations = bytes(&[(1, 0), (0x11, 0), (0, 1), (0x11, 0), (1, 0), (0x12, 0), (7, 0), (0, 2), (0, 1)]);
+        let contents =
+            [(".debug_info", units.concat()), (".debug_aranges", sets.concat()), (".debug_abbrev", abbreviations)];
+        let (sections, fuel) = (sections(&contents), Fuel::for_size(0));
+        let meter = &mut fuel.meter();
+        let (file, result) = DebugFile::new(&sections, meter);
+        assert_eq!((result, file.units().len()), (Ok(()), units.len()));
+        let mut assigner = Assigner::new(&file, addresses);
+        let (first, result) = assigner.first_tasks(meter);
+        assert_eq!(result, Ok(()));
+        let all: Vec<u32> = (0..addresses.len() as u32).collect();
+        let (second, result) = assigner.second_tasks(&all, &first, meter);
+        assert_eq!(result, Ok(()));
+        let told = |task: &Task| {
+            let addresses = task.addresses.iter().map(|&index| addresses[index as usize]).collect();
+            (task.unit, addresses)
+        };
+        [first.iter().map(told).collect(), second.iter().map(told).collect()]
+    }
+
+    /// Bytes of a unit.
+    const SIZE: u64 = 28;
+
+    #[test]
+    fn units_without_sets_are_asked_and_sets_are_believed_first() {
+        let units = [unit(0x1000, 0x100), unit(0x2000, 0x100), unit(0x3000, 0x100)];
+        // The first unit has two ranges, the second none of its own; the third's set leaves half of it out.
+        let sets = [set(0, &[(0x1000, 0x100), (0x5000, 0x10)]), set(2 * SIZE, &[(0x3000, 0x80), (0, 0x10)])];
+        let [first, second] = tasks(&units, &sets, &[8, 0x1000, 0x10ff, 0x1100, 0x2050, 0x307f, 0x3080, 0x500f]);
+        let expected = [(0, vec![0x1000, 0x10ff, 0x500f]), (SIZE, vec![0x2050]), (2 * SIZE, vec![0x307f, 0x3080])];
+        assert_eq!((first, second), (expected.to_vec(), vec![]));
+    }
+
+    #[test]
+    fn what_a_set_gives_to_the_wrong_unit_is_found_in_the_second_round() {
+        let units = [unit(0x1000, 0x100), unit(0x2000, 0x100)];
+        let sets = [set(0, &[(0x1000, 0x100), (0x2000, 0x100)]), set(SIZE, &[(0x8000, 1)])];
+        let [first, second] = tasks(&units, &sets, &[0x1000, 0x2000]);
+        assert_eq!(first, [(0, vec![0x1000, 0x2000])]);
+        assert_eq!(second, [(SIZE, vec![0x2000])]);
+    }
+
+    #[test]
+    fn sets_that_make_no_sense_do_no_harm() {
+        let units = [unit(0x1000, 0x100), unit(0x2000, 0x100)];
+        // For a unit that is not there; cut short; not ended.
+        let elsewhere = set(5, &[(0x1000, 0x100)]);
+        let mut cut = set(SIZE, &[(0x2000, 0x100)]);
+        cut.truncate(20);
+        let expected = [(0, vec![0x1000]), (SIZE, vec![0x2000])];
+        for sets in [vec![elsewhere, cut], vec![vec![0xff; 7]], vec![with_length(&[])], vec![vec![0, 0]]] {
+            assert_eq!(tasks(&units, &sets, &[0x1000, 0x2000])[0], expected, "{sets:x?}");
+        }
+    }
+
+    #[test]
+    fn many_units_that_claim_one_address() {
+        let units = vec![unit(0x1000, 0x100); 20];
+        let [first, _] = tasks(&units, &[], &[0x1000]);
+        assert_eq!(first.len(), 8);
+    }
+}

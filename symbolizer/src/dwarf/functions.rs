@@ -74,13 +74,14 @@ pub(super) fn find(
 ) -> (Functions, Result<(), Fault>) {
     let mut walk = Walk::new(windows, unit, addresses.to_vec(), false);
     let mut result = walk.run(entries, meter);
-    let mut found = walk.found;
+    let (mut found, mut fault) = (walk.found, walk.fault);
     // A function nested in another function or in a type may have been jumped over: look everywhere for the rest.
     let missing = |place: &Place| place.function.is_none();
     if result.is_ok() && found.places.iter().any(missing) {
         let rest: Vec<usize> = (0..addresses.len()).filter(|&i| missing(&found.places[i])).collect();
         let mut second = Walk::new(windows, unit, rest.iter().map(|&i| addresses[i]).collect(), true);
         result = second.run(entries, meter);
+        fault = fault.and(second.fault);
         let (functions, inlined) = (found.functions.len() as u32, found.inlined.len() as u32);
         found.functions.append(&mut second.found.functions);
         found.inlined.append(&mut second.found.inlined);
@@ -90,7 +91,7 @@ pub(super) fn find(
             found.places[i] = place;
         }
     }
-    (found, result)
+    (found, result.and(fault))
 }
 
 struct Walk<'w, 's> {
@@ -104,6 +105,8 @@ struct Walk<'w, 's> {
     scopes: Vec<Scope>,
     /// Inlined calls that may still be noted.
     allowance: usize,
+    /// What was wrong with the ranges of single entries; others are not the worse for it.
+    fault: Result<(), Fault>,
 }
 
 /// An entry around the present one.
@@ -128,7 +131,7 @@ impl<'w, 's> Walk<'w, 's> {
     fn new(windows: &'w mut Windows<'s>, unit: &'w Unit, addresses: Vec<u64>, thorough: bool) -> Self {
         let found = Functions { places: vec![Place::default(); addresses.len()], ..Functions::default() };
         let allowance = MAX_ALL_INLINED.0 + MAX_ALL_INLINED.1 * addresses.len();
-        Walk { windows, unit, addresses, thorough, found, scopes: Vec::new(), allowance }
+        Walk { windows, unit, addresses, thorough, found, scopes: Vec::new(), allowance, fault: Ok(()) }
     }
 
     /// Reads the entries of the unit.
@@ -219,7 +222,7 @@ impl<'w, 's> Walk<'w, 's> {
         let mut is_wanted = false;
         let (places, addresses) = (&mut self.found.places, &self.addresses);
         let (encoding, bases) = (self.unit.header.encoding, self.unit.root.bases);
-        entry.extent.for_each(self.windows, encoding, bases, meter, |low, high| {
+        let result = entry.extent.for_each(self.windows, encoding, bases, meter, |low, high| {
             for i in indices_between(addresses, low, high) {
                 let place = &mut places[i as usize];
                 let size = high - low;
@@ -229,7 +232,8 @@ impl<'w, 's> Walk<'w, 's> {
                     is_wanted = true;
                 }
             }
-        })?;
+        });
+        self.tolerate(result)?;
         if !is_wanted {
             self.found.functions.pop();
             if !self.thorough {
@@ -267,7 +271,7 @@ impl<'w, 's> Walk<'w, 's> {
             }
         });
         self.allowance -= count;
-        result?;
+        self.tolerate(result)?;
         if count == 0 {
             self.found.inlined.pop();
             return Ok(Next::After(entry.sibling));
@@ -278,6 +282,17 @@ impl<'w, 's> Walk<'w, 's> {
         }
         self.scopes.push(Scope { depth, function: Some(function), inlined: level + 1 });
         Ok(Next::Inside)
+    }
+
+    /// Goes on after damage to a list of ranges, which is apart from the entries; not when there is no fuel.
+    fn tolerate(&mut self, result: Result<(), Fault>) -> Result<(), Fault> {
+        match result {
+            Err(Fault::OutOfFuel) => result,
+            result => {
+                self.fault = self.fault.and(result);
+                Ok(())
+            }
+        }
     }
 
     /// Whether what is inside of an entry is not worth looking at: types; and in a function, what is neither a block

@@ -24,6 +24,8 @@ mod names;
 mod ranges;
 mod sections;
 mod split;
+#[cfg(test)]
+mod testing;
 mod units;
 mod values;
 mod window;

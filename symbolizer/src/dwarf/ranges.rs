@@ -175,3 +175,104 @@ fn for_each_pair(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Extent;
+    use crate::dwarf::encoding::Encoding;
+    use crate::dwarf::fuel::{Fault, Fuel};
+    use crate::dwarf::sections::{Bases, Windows};
+    use crate::dwarf::testing::{bytes, sections};
+    use crate::dwarf::values::Value;
+
+    fn ranges(extent: &Extent, version: u16, lists: Vec<u8>) -> Result<Vec<(u64, u64)>, Fault> {
+        let name = if version >= 5 { ".debug_rnglists" } else { ".debug_ranges" };
+        let addresses = bytes(&[(0, 8), (0x1000, 8), (0x2000, 8), (0x3000, 8)]);
+        let sections = sections(&[(name, lists), (".debug_addr", addresses)]);
+        let (encoding, fuel) = (Encoding { version, address_size: 8, is_64: false }, Fuel::for_size(0));
+        let bases = Bases { addr: 8, rnglists: 4, low_pc: 0x100, ..Bases::default() };
+        let mut found = Vec::new();
+        let mut windows = Windows::new(&sections);
+        let each = |low, high| found.push((low, high));
+        extent.for_each(&mut windows, encoding, bases, &mut fuel.meter(), each).map(|()| found)
+    }
+
+    fn listed(value: Value) -> Extent {
+        Extent { ranges: Some(value), ..Extent::default() }
+    }
+
+    #[test]
+    fn every_kind_of_item_of_version_5() {
+        let items = [
+            &[(4, 1), (0x10, 0), (0x20, 0)][..], // offset_pair, from the unit's lowest address
+            &[(6, 1), (0x500, 8), (0x600, 8)],   // start_end
+            &[(7, 1), (0x700, 8), (0x10, 0)],    // start_length
+            &[(1, 1), (1, 0)],                   // base_addressx
+            &[(4, 1), (0, 0), (0x200, 0)],       // offset_pair
+            &[(5, 1), (0x9000, 8)],              // base_address
+            &[(4, 1), (1, 0), (2, 0)],           // offset_pair
+            &[(2, 1), (0, 0), (2, 0)],           // startx_endx
+            &[(3, 1), (2, 0), (0x30, 0)],        // startx_length
+            &[(5, 1), (u64::MAX, 8)],            // base_address of removed code
+            &[(4, 1), (0x30, 0), (0x40, 0)],     // offset_pair
+            &[(6, 1), (0, 8), (0x10, 8)],        // start_end of removed code
+            &[(6, 1), (0x20, 8), (0x20, 8)],     // start_end of nothing
+            &[(0, 1)],
+        ];
+        let list = bytes(&items.concat());
+        let expected = [
+            (0x110, 0x120),
+            (0x500, 0x600),
+            (0x700, 0x710),
+            (0x2000, 0x2200),
+            (0x9001, 0x9002),
+            (0x1000, 0x3000),
+            (0x3000, 0x3030),
+        ];
+        assert_eq!(ranges(&listed(Value::Offset(0)), 5, list.clone()).as_deref(), Ok(&expected[..]));
+        // By index: the unit's part starts with four bytes of something else and a table of one offset, from there.
+        let table = [bytes(&[(0, 4), (4, 4)]), list].concat();
+        assert_eq!(ranges(&listed(Value::RangesIndex(0)), 5, table).as_deref(), Ok(&expected[..]));
+    }
+
+    #[test]
+    fn lists_that_do_not_end_or_are_not_there() {
+        assert!(matches!(ranges(&listed(Value::Offset(0)), 5, bytes(&[(5, 1), (1, 8)])), Err(Fault::CutShort(_))));
+        assert!(matches!(ranges(&listed(Value::Offset(0)), 5, vec![9]), Err(Fault::Damaged(..))));
+        assert!(matches!(ranges(&listed(Value::Offset(1)), 5, vec![0]), Err(Fault::CutShort(_))));
+        assert!(matches!(ranges(&listed(Value::RangesIndex(u64::MAX)), 5, vec![0]), Err(Fault::CutShort(_))));
+        assert!(matches!(ranges(&listed(Value::Offset(0)), 4, vec![1; 24]), Err(Fault::CutShort(_))));
+        assert_eq!(ranges(&listed(Value::Other), 4, Vec::new()), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn pairs_of_version_4() {
+        let list = bytes(&[
+            (0x10, 8),
+            (0x20, 8),
+            (u64::MAX, 8),
+            (0x5000, 8),
+            (0, 8),
+            (8, 8),
+            (u64::MAX - 1, 8),
+            (u64::MAX - 1, 8),
+            (0, 8),
+            (0, 8),
+        ]);
+        // The base of lists in split units counts here.
+        let list = [bytes(&[(0xaa, 4)]), list].concat();
+        assert_eq!(ranges(&listed(Value::Number(0)), 4, list), Ok(vec![(0x110, 0x120), (0x5000, 0x5008)]));
+    }
+
+    #[test]
+    fn two_bounds() {
+        let extent = |low, high| Extent { low: Some(low), high: Some(high), ..Extent::default() };
+        let of = |low, high| ranges(&extent(low, high), 5, Vec::new());
+        assert_eq!(of(Value::Address(16), Value::Number(4)), Ok(vec![(16, 20)]));
+        assert_eq!(of(Value::Address(16), Value::Address(20)), Ok(vec![(16, 20)]));
+        assert_eq!(of(Value::AddressIndex(1), Value::Number(4)), Ok(vec![(0x2000, 0x2004)]));
+        for (low, high) in [(0, 4), (16, 0), (u64::MAX, 4), (u64::MAX - 1, 1), (16, u64::MAX)] {
+            assert_eq!(of(Value::Address(low), Value::Number(high)), Ok(vec![]), "{low:#x}");
+        }
+    }
+}

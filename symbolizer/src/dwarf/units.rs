@@ -98,7 +98,7 @@ impl Header {
 }
 
 impl<'s> DebugFile<'s> {
-    /// Finds the units. A fault means that those after some point are missing.
+    /// Finds the units. A fault means that some, or those after some point, are missing.
     pub(super) fn new(sections: &'s Sections, meter: &mut Meter<'_>) -> (Self, Result<(), Fault>) {
         Self::piece(sections, 0..u64::MAX, 0..u64::MAX, meter)
     }
@@ -112,7 +112,7 @@ impl<'s> DebugFile<'s> {
     ) -> (Self, Result<(), Fault>) {
         let (mut units, mut tables) = (Vec::new(), vec![abbreviations.end]);
         let mut windows = Windows::new(sections);
-        let mut at = info.start;
+        let (mut at, mut strange) = (info.start, Ok(()));
         let end = info.end.min(windows.info.len());
         let result = loop {
             if at >= end {
@@ -126,6 +126,9 @@ impl<'s> DebugFile<'s> {
                     if is_known {
                         tables.push(header.table);
                         units.push(header);
+                    } else {
+                        let spot = Spot { section: ".debug_info", offset: header.start };
+                        strange = strange.and(Err(Fault::Damaged(spot, "a unit of an unknown version")));
                     }
                 }
                 Err(fault) => break Err(fault),
@@ -133,7 +136,7 @@ impl<'s> DebugFile<'s> {
         };
         tables.sort_unstable();
         tables.dedup();
-        (DebugFile { sections, units, tables, kept: Mutex::default() }, result)
+        (DebugFile { sections, units, tables, kept: Mutex::default() }, result.and(strange))
     }
 
     /// One unit only, whose table of abbreviations ends before `end_of_table`.
@@ -232,6 +235,12 @@ fn read_header(cursor: &mut Cursor<'_>) -> Result<(Header, bool), Fault> {
     };
     let split_id = match kind {
         gimli::DW_UT_skeleton | gimli::DW_UT_split_compile => cursor.u64()?,
+        gimli::DW_UT_type | gimli::DW_UT_split_type => {
+            // The type's signature, and where its entry is.
+            cursor.skip(8)?;
+            cursor.word(is_64)?;
+            0
+        }
         _ => 0,
     };
     let encoding = Encoding { version, address_size, is_64 };

@@ -231,3 +231,45 @@ impl Value {
         if let Value::Entry(reference) = self { Some(reference) } else { None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Length, Value};
+    use crate::dwarf::cursor::Cursor;
+    use crate::dwarf::encoding::Encoding;
+    use crate::dwarf::fuel::Spot;
+    use gimli::{DwForm, RunTimeEndian};
+
+    #[test]
+    fn values_of_every_form_are_read_and_skipped_alike() {
+        // Bytes that make sense as numbers, lengths and strings; `DW_FORM_indirect` finds the form 3 there.
+        let mut bytes = [0; 1 << 10];
+        bytes[0] = 3;
+        let mut known = 0;
+        for version in [2, 4, 5] {
+            for is_64 in [false, true] {
+                for form in 0..0x2000 {
+                    let encoding = Encoding { version, address_size: 4, is_64 };
+                    let Some(length) = Length::of(DwForm(form), encoding) else { continue };
+                    known += 1;
+                    let spot = Spot { section: ".test", offset: 0x100 };
+                    let cursor = Cursor::new(&bytes, spot, RunTimeEndian::Little);
+                    let (mut read, mut skipped) = (cursor, cursor);
+                    let value = Value::read(&mut read, DwForm(form), length, 5, encoding);
+                    assert!(value.is_ok() && length.skip(&mut skipped, encoding).is_ok(), "form {form:#x}");
+                    assert_eq!(read.position(), skipped.position(), "form {form:#x}");
+                }
+            }
+        }
+        assert_eq!(known, 6 * 47, "forms that are known");
+    }
+
+    #[test]
+    fn a_form_that_is_indirect_twice_is_refused() {
+        let encoding = Encoding { version: 4, address_size: 8, is_64: false };
+        let spot = Spot { section: ".test", offset: 0 };
+        let cursor = Cursor::new(&[0x16, 0x16, 0x0b, 1], spot, RunTimeEndian::Little);
+        assert!(Length::Indirect.skip(&mut { cursor }, encoding).is_err());
+        assert!(Value::read(&mut { cursor }, gimli::DW_FORM_indirect, Length::Indirect, 0, encoding).is_err());
+    }
+}

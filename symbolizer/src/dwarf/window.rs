@@ -152,3 +152,49 @@ fn fault_of(error: &Error, spot: Spot) -> Fault {
         _ => Fault::Damaged(spot, "the section cannot be unpacked"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_PIECE, Window, whole};
+    use crate::dwarf::fuel::{Fault, Fuel};
+    use crate::dwarf::testing::sections;
+    use gimli::RunTimeEndian;
+
+    #[test]
+    fn pieces_grow_as_far_as_it_takes() {
+        let content: Vec<u8> = (0..10_000u32).map(|i| (i % 251) as u8 + 1).chain([0]).collect();
+        let sections = sections(&[(".debug_str", content.clone())]);
+        let fuel = Fuel::for_size(0);
+        let meter = &mut fuel.meter();
+        let mut window = Window::new(sections.str.as_ref(), ".debug_str", RunTimeEndian::Little, 16);
+        for at in [9_000, 0, 9_999, 5, 10_000] {
+            let string = window.read(at, meter, |cursor, _| cursor.string(1 << 20).map(<[u8]>::to_vec));
+            assert_eq!(string.as_deref(), Ok(&content[at as usize..10_000]), "at {at}");
+        }
+        let missing = |result: Result<u8, Fault>| matches!(result, Err(Fault::CutShort(_)));
+        assert!(missing(window.read(10_001, meter, |cursor, _| cursor.u8())));
+        assert!(missing(window.read(u64::MAX, meter, |cursor, _| cursor.u8())));
+        // Not past the end that was given, though there is more.
+        assert!(window.read_until(100, 104, meter, |cursor, _| cursor.u32()).is_ok());
+        assert!(window.read_until(100, 103, meter, |cursor, _| cursor.u32()).is_err());
+        let mut buffer = Vec::new();
+        assert_eq!(whole(&window, 7, 107, &mut buffer, meter), Ok(&content[7..107]));
+        assert!(whole(&window, 7, 10_002, &mut buffer, meter).is_err());
+        let mut none = Window::new(None, ".debug_str", RunTimeEndian::Little, 16);
+        assert!(missing(none.read(0, meter, |cursor, _| cursor.u8())));
+    }
+
+    #[test]
+    fn pieces_do_not_grow_for_ever() {
+        let sections = sections(&[(".debug_info", vec![0x80; 4 * MAX_PIECE as usize])]);
+        let fuel = Fuel::for_size(sections.size());
+        let mut window = Window::new(sections.info.as_ref(), ".debug_info", RunTimeEndian::Little, 512);
+        let mut longest = 0;
+        let result = window.read(0, &mut fuel.meter(), |cursor, _| {
+            longest = longest.max(cursor.left() as u64);
+            cursor.uleb()
+        });
+        assert!(matches!(result, Err(Fault::CutShort(_))));
+        assert!((MAX_PIECE..4 * MAX_PIECE).contains(&longest), "{longest}");
+    }
+}

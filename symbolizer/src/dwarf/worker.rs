@@ -7,7 +7,7 @@ use super::Answer;
 use super::assign::Task;
 use super::cursor::Cursor;
 use super::fuel::{Fault, Meter, Spot};
-use super::functions::{self, Functions};
+use super::functions::{self, DieName, Functions};
 use super::lines::{self, Row};
 use super::names::{FoundName, Interned, Names, Present};
 use super::sections::{Strings, Windows};
@@ -67,7 +67,7 @@ impl<'w, 's> Worker<'w, 's> {
         let addresses: Vec<u64> = task.addresses.iter().map(|&index| self.addresses[index as usize]).collect();
         let part = self.part(unit)?;
         let (windows, meter) = (&mut self.windows, &mut self.meter);
-        let mut lookup = Lookup { unit, windows, meter, addresses: &addresses };
+        let mut lookup = Lookup { unit, windows, meter, addresses: &addresses, fault: Ok(()) };
         let Some(part) = part else { return lookup.run(unit, &mut self.names, buffers) };
         let file = part.file();
         let mut names = Names::new(&file, None, part.interned());
@@ -100,6 +100,8 @@ struct Lookup<'l, 'm, 's> {
     windows: &'l mut Windows<'s>,
     meter: &'l mut Meter<'m>,
     addresses: &'l [u64],
+    /// What was wrong with names.
+    fault: Result<(), Fault>,
 }
 
 impl Lookup<'_, '_, '_> {
@@ -132,7 +134,7 @@ impl Lookup<'_, '_, '_> {
                 }
             }
         }
-        Ok((answers, result))
+        Ok((answers, result.and(self.fault)))
     }
 
     /// Puts together the frames of one address: each call's place in the source is that of the next frame.
@@ -154,19 +156,36 @@ impl Lookup<'_, '_, '_> {
         let mut line = row.map_or(0, |row| row.line);
         for &index in place.inlined.iter().rev() {
             let inlined = &functions.inlined[index as usize];
-            let found = names.find(present, inlined.name, self.meter)?;
+            let found = self.name(present, inlined.name, names)?;
             frames.push(Frame { function: found.map(|found| found.name), file, line, inlined: true });
             file = if inlined.has_file { files.path(inlined.call.file, self.windows, self.meter) } else { None };
             line = inlined.call.line;
         }
         let found = match place.function {
-            Some(index) => names.find(present, functions.functions[index as usize], self.meter)?,
+            Some(index) => self.name(present, functions.functions[index as usize], names)?,
             None => None,
         };
         let is_poor = |found: &FoundName| !found.is_linkage && present.unit.root.has_linker_names();
         let name_is_poor = found.as_ref().is_none_or(is_poor);
         frames.push(Frame { function: found.map(|found| found.name), file, line, inlined: false });
         Ok(Some(Answer { frames, name_is_poor }))
+    }
+
+    /// The name of a function. What is damaged has none, and takes neither lines nor other names with it.
+    fn name(
+        &mut self,
+        present: Present<'_>,
+        name: DieName,
+        names: &mut Names<'_, '_>,
+    ) -> Result<Option<FoundName>, Fault> {
+        match names.find(present, name, self.meter) {
+            Ok(found) => Ok(found),
+            Err(Fault::OutOfFuel) => Err(Fault::OutOfFuel),
+            Err(fault) => {
+                self.fault = self.fault.and(Err(fault));
+                Ok(None)
+            }
+        }
     }
 }
 

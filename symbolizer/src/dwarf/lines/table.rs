@@ -220,3 +220,85 @@ fn list(cursor: &mut Cursor<'_>, encoding: Encoding) -> Result<Vec<File>, Fault>
     }
     Ok(files)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Table;
+    use crate::dwarf::encoding::Encoding;
+    use crate::dwarf::fuel::{Fault, Fuel};
+    use crate::dwarf::sections::Windows;
+    use crate::dwarf::testing::{bytes, sections, with_length};
+    use crate::dwarf::units::Root;
+    use crate::dwarf::values::Text;
+
+    const UNIT: Encoding = Encoding { version: 4, address_size: 8, is_64: false };
+
+    /// A table with these lists, and no program.
+    fn table(version: u64, lists: &[u8]) -> Vec<u8> {
+        let mut header = bytes(&[(1, 1)]);
+        header.extend(if version >= 4 { vec![1] } else { vec![] });
+        header.extend(bytes(&[(1, 1), (1, 1), (14, 1), (10, 1)]));
+        header.extend([0, 1, 1, 1, 1, 0, 0, 0, 1]);
+        header.extend(lists);
+        let mut content = bytes(&[(version, 2)]);
+        content.extend(if version >= 5 { vec![8, 0] } else { vec![] });
+        content.extend((header.len() as u32).to_le_bytes());
+        content.extend(header);
+        with_length(&content)
+    }
+
+    /// The paths of the files with the first numbers, in a unit compiled in `/unit`.
+    fn paths(table: Vec<u8>) -> Result<Vec<Option<String>>, Fault> {
+        let line_str = b"/list\0sub\0/abs\0a.c\0b.h\0".to_vec();
+        let sections =
+            sections(&[(".debug_line", table), (".debug_line_str", line_str), (".debug_str", b"/unit\0".to_vec())]);
+        let (mut windows, fuel) = (Windows::new(&sections), Fuel::for_size(0));
+        let meter = &mut fuel.meter();
+        let mut buffer = Vec::new();
+        let table = Table::read(&mut windows, 0, UNIT, &mut buffer, meter)?;
+        let root = Root { folder: Some(Text::Str(0)), ..Root::default() };
+        Ok((0..4).map(|number| table.path(number, &root, &mut windows, meter)).collect())
+    }
+
+    fn some(paths: &[Option<&str>]) -> Vec<Option<String>> {
+        paths.iter().map(|path| path.map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn lists_before_version_5_count_from_one() {
+        let lists = b"sub\0/abs\0\0a.c\0\0\0\0b.h\0\x01\0\0c.h\0\x02\0\0\0";
+        let expected = some(&[None, Some("/unit/a.c"), Some("/unit/sub/b.h"), Some("/abs/c.h")]);
+        for version in 2..=4 {
+            assert_eq!(paths(table(version, lists)), Ok(expected.clone()), "version {version}");
+        }
+        // A folder that is not in the list is left out; lists may be missing or unfinished.
+        assert_eq!(paths(table(4, b"\0a.c\0\x07\0\0\0")), Ok(some(&[None, Some("/unit/a.c"), None, None])));
+        assert_eq!(paths(table(4, b"")), Ok(some(&[None; 4])));
+        assert!(paths(table(4, b"sub")).is_err());
+    }
+
+    #[test]
+    fn lists_of_version_5_count_from_zero_and_say_what_they_hold() {
+        let folders = bytes(&[(1, 1), (1, 0), (0x1f, 0), (3, 0), (0, 4), (6, 4), (10, 4)]);
+        // Path, a checksum that is skipped, folder.
+        let files = bytes(&[(3, 1), (1, 0), (0x1f, 0), (5, 0), (0x1e, 0), (2, 0), (0x0b, 0), (3, 0)]);
+        let file = |name, folder| bytes(&[(name, 4), (0, 8), (0, 8), (folder, 1)]);
+        let lists = [folders, files, file(15, 0), file(19, 1), file(15, 2)].concat();
+        let expected = some(&[Some("/unit/a.c"), Some("/unit/sub/b.h"), Some("/abs/a.c"), None]);
+        assert_eq!(paths(table(5, &lists)), Ok(expected));
+    }
+
+    #[test]
+    fn lists_longer_than_the_table_or_of_nothing() {
+        let nothing = bytes(&[(0, 1), (0, 0), (0, 1), (100, 0)]);
+        let empty_entries = bytes(&[(1, 1), (1, 0), (0x19, 0), (3, 0), (0, 8)]);
+        let long = bytes(&[(1, 1), (1, 0), (0x0b, 0), (1 << 40, 0)]);
+        for lists in [nothing, empty_entries, long] {
+            assert!(matches!(paths(table(5, &lists)), Err(Fault::Damaged(..))), "{lists:x?}");
+        }
+        assert!(matches!(paths(table(6, &[])), Err(Fault::Damaged(..))));
+        let mut unfinished = table(4, b"\0\0");
+        unfinished.truncate(12);
+        assert!(paths(unfinished).is_err());
+    }
+}
