@@ -36,8 +36,9 @@ const CHARACTERS: [(&str, &str); 5] =
 /// Called when `out` ends with a template and its arguments, but for the closing bracket: closes it, without default
 /// arguments, and with the everyday name of what has one (`std::string`).
 ///
-/// `open` is where the `<` is in `out`, `arguments` where each argument starts; between two stands `, `.
-pub(super) fn close_template(out: &mut String, open: usize, arguments: &[usize]) {
+/// `open` is where the `<` is in `out`, `arguments` where each argument starts; between two stands `, `. Gives up to where
+/// the text is as it was.
+pub(super) fn close_template(out: &mut String, open: usize, arguments: &[usize]) -> usize {
     let trimmed = out.trim_end().len();
     out.truncate(trimmed.max(open + 1));
     let mut count = arguments.len();
@@ -53,9 +54,11 @@ pub(super) fn close_template(out: &mut String, open: usize, arguments: &[usize])
         out.truncate(start);
         out.push_str(name.0);
         out.push_str(name.1);
-        return;
+        return start;
     }
+    let kept = out.len();
     out.push('>');
+    kept
 }
 
 /// The everyday name, in two parts, and where in `out` it belongs.

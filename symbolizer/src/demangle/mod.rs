@@ -1,6 +1,7 @@
 //! From the linker's names to those that people write.
 
 mod arguments;
+mod itanium;
 mod msvc;
 mod normal;
 mod path;
@@ -16,9 +17,6 @@ pub use style::{NameStyle, restyle};
 /// Longest mangled name that is demangled, and longest result, in bytes. A few bytes can stand for a name of any
 /// length, by referring to earlier parts again and again.
 const MAX_LENGTH: usize = 32 << 10;
-
-/// Deepest nesting of a C++ name that is followed.
-const MAX_DEPTH: u32 = 128;
 
 /// A linker's name in the wanted style; the name itself if it is not mangled or cannot be demangled.
 ///
@@ -49,15 +47,21 @@ fn show(raw: &str, style: NameStyle, with_hash: bool) -> Cow<'_, str> {
             _ => Cow::Borrowed(raw),
         };
     }
-    if raw.contains([' ', '<', '{', ':']) {
+    if raw.bytes().any(|byte| matches!(byte, b' ' | b'<' | b'{' | b':')) {
         return restyle(raw, style);
     }
     let (name, version) = split_version(raw);
-    let (base, suffixes) = split_clones(name);
-    let shown = match rust(base, style, with_hash).or_else(|| cpp(base, style)) {
-        Some(shown) => Cow::Owned(shown),
-        None => Cow::Borrowed(base),
+    let (base, mut suffixes) = split_clones(name);
+    // Rust's older scheme looks like that of C++, but for the hash at the end.
+    let shown = match legacy_length(base) {
+        Some(length) => {
+            suffixes.extend(Some(&base[length..]).filter(|suffix| !suffix.is_empty()));
+            rust(&base[..length], style, with_hash)
+        }
+        None if base.starts_with("_R") || base.starts_with("__R") => rust(base, style, with_hash),
+        None => cpp(base, style),
     };
+    let shown = shown.map_or(Cow::Borrowed(base), Cow::Owned);
     let is_full = style == NameStyle::Full && !suffixes.is_empty();
     if !is_full && version != Some("plt") {
         return shown;
@@ -85,17 +89,20 @@ fn rust(name: &str, style: NameStyle, with_hash: bool) -> Option<String> {
     if style == NameStyle::Full { Some(out.0) } else { Some(style::rust(&out.0, style)) }
 }
 
+/// The length of a name in Rust's older scheme, which ends with `17h`, 16 hex digits and `E`, up to there.
+fn legacy_length(name: &str) -> Option<usize> {
+    const HASH: usize = 20;
+    let ends = |end: usize| {
+        let hash = name.as_bytes().get(end.checked_sub(HASH)?..end)?;
+        let is_hash = hash.starts_with(b"17h") && hash.ends_with(b"E");
+        (is_hash && hash[3..HASH - 1].iter().all(u8::is_ascii_hexdigit)).then_some(end)
+    };
+    ends(name.len()).or_else(|| name.match_indices("E.").find_map(|(at, _)| ends(at + 1)))
+}
+
 fn cpp(name: &str, style: NameStyle) -> Option<String> {
-    // The two prefixes of global constructors and destructors aside, only `_Z` (`__Z` on macOS) starts a mangled name.
-    if !name.starts_with("_Z") && !name.starts_with("__Z") && !name.starts_with("_GLOBAL_") {
-        return None;
-    }
-    let options = cpp_demangle::ParseOptions::default().recursion_limit(MAX_DEPTH);
-    let symbol = cpp_demangle::BorrowedSymbol::new_with_options(name.as_bytes(), &options).ok()?;
-    let options = cpp_demangle::DemangleOptions::new().recursion_limit(MAX_DEPTH);
-    let mut out = Bounded(String::new());
-    symbol.structured_demangle(&mut out, &options).ok()?;
-    Some(restyle(&out.0, style).into_owned())
+    let shown = itanium::demangle(name, style == NameStyle::Full)?;
+    if style == NameStyle::Short { Some(short::cpp(&shown)) } else { Some(shown) }
 }
 
 /// A string that refuses to grow too long.
