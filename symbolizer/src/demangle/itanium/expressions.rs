@@ -26,7 +26,7 @@ impl Parser<'_> {
             _ => {}
         }
         if self.eat_text(b"gs") {
-            let inner = self.any_expression()?;
+            let inner = self.expression()?;
             return self.add(Node::Global(inner));
         }
         let code = [self.peek(), self.peek_at(1)];

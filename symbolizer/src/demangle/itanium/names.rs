@@ -166,7 +166,7 @@ impl Parser<'_> {
         while self.eat(b'L') {}
         let mut has_no_result = false;
         let mut name = match self.peek() {
-            b'C' | b'D' if self.peek() == b'C' || matches!(self.peek_at(1), b'0'..=b'9') => {
+            b'C' | b'D' if self.peek() == b'C' || self.peek_at(1).is_ascii_digit() => {
                 has_no_result = true;
                 self.constructor(scope?)?
             }
@@ -364,30 +364,37 @@ impl Parser<'_> {
     /// `S_`, `S0_`, … and the abbreviations of the standard library.
     pub(super) fn substitution(&mut self) -> Option<Id> {
         self.expect(b'S')?;
-        let index = match self.peek() {
-            b'_' => 0,
-            b'0'..=b'9' | b'A'..=b'Z' => {
-                let mut number = 0usize;
-                while let digit @ (b'0'..=b'9' | b'A'..=b'Z') = self.peek() {
-                    let digit = if digit.is_ascii_digit() { digit - b'0' } else { digit - b'A' + 10 };
-                    number = number.checked_mul(36)?.checked_add(usize::from(digit))?;
-                    self.at += 1;
-                }
-                number.checked_add(1)?
-            }
-            letter => {
-                let &(_, full, normal, class) = STANDARD.iter().find(|(own, ..)| *own == letter)?;
-                self.at += 1;
-                let mut id = self.add(Node::Standard { full, normal, class })?;
-                while self.eat(b'B') {
-                    let tag = self.identifier()?;
-                    id = self.add_substitution(Node::Tagged { name: id, tag })?;
-                }
-                return Some(id);
-            }
-        };
-        self.expect(b'_')?;
-        self.substitutions.get(index).copied()
+        let letter = self.peek();
+        if letter == b'_' || letter.is_ascii_digit() || letter.is_ascii_uppercase() {
+            let index = self.sequence_number()?;
+            return self.substitutions.get(index as usize).copied();
+        }
+        let &(_, full, normal, class) = STANDARD.iter().find(|(own, ..)| *own == letter)?;
+        self.at += 1;
+        let mut id = self.add(Node::Standard { full, normal, class })?;
+        while self.eat(b'B') {
+            let tag = self.identifier()?;
+            id = self.add_substitution(Node::Tagged { name: id, tag })?;
+        }
+        Some(id)
+    }
+
+    /// `_` is 0, `0_` is 1, …, `Z_` is 36, `10_` is 37, …
+    pub(super) fn sequence_number(&mut self) -> Option<u32> {
+        if self.eat(b'_') {
+            return Some(0);
+        }
+        let mut number = 0u32;
+        while !self.eat(b'_') {
+            let digit = match self.peek() {
+                digit @ b'0'..=b'9' => digit - b'0',
+                digit @ b'A'..=b'Z' => digit - b'A' + 10,
+                _ => return None,
+            };
+            number = number.checked_mul(36)?.checked_add(u32::from(digit))?;
+            self.at += 1;
+        }
+        number.checked_add(1)
     }
 
     /// `T_`, `T0_`, …: a template parameter.

@@ -385,7 +385,6 @@ impl Node {
             | Node::Local { function: a, entity: b }
             | Node::InModule { name: a, module: b }
             | Node::ConstructionVtable { of: a, within: b }
-            | Node::ReferenceTemporary { of: a, number: b }
             | Node::MemberPointer { class: a, member: b }
             | Node::Vector { dimension: a, element: b }
             | Node::Suffixed { base: a, word: b }
@@ -402,6 +401,7 @@ impl Node {
             | Node::VendorOperator(a)
             | Node::Friend(a)
             | Node::Special { of: a, .. }
+            | Node::ReferenceTemporary { of: a, .. }
             | Node::Qualified { base: a, .. }
             | Node::Pointer(a)
             | Node::LvalueReference(a)

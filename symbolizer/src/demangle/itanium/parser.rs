@@ -228,13 +228,7 @@ impl<'a> Parser<'a> {
             }
             b"GR" => {
                 let of = self.name(None)?;
-                let start = self.at;
-                while !matches!(self.peek(), b'_' | 0) {
-                    self.at += 1;
-                }
-                let span = self.span(start);
-                self.eat(b'_');
-                let number = self.add(Node::Identifier(span))?;
+                let number = self.sequence_number()?;
                 return self.add(Node::ReferenceTemporary { of, number });
             }
             b"TC" => {

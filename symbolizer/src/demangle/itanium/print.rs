@@ -3,7 +3,7 @@
 use super::super::arguments::{close_template, is_inline_namespace};
 use super::node::{Id, List, Node, Qualifiers, Span, Tree};
 use super::operators;
-use super::{MAX_DEPTH, MAX_LENGTH, MAX_STEPS};
+use super::{MAX_DEPTH, MAX_LENGTH, MAX_PRINT_DEPTH, MAX_STEPS};
 
 /// Prints the name that `root` is, in full or in the normal style; `None` past a limit.
 pub(super) fn print(tree: &Tree, text: &str, root: Id, in_full: bool) -> Option<String> {
@@ -131,7 +131,7 @@ impl Printer<'_> {
     /// Runs `inner` one level deeper.
     pub(super) fn nested(&mut self, inner: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
         self.step()?;
-        if self.depth >= MAX_DEPTH * 2 {
+        if self.depth >= MAX_PRINT_DEPTH {
             return None;
         }
         self.depth += 1;
@@ -246,10 +246,6 @@ impl Printer<'_> {
             }
             Node::Local { function, entity } => self.local(function, entity)?,
             Node::StringLiteral => self.push("string literal"),
-            Node::DefaultArgument { number, entity } => {
-                self.push(&format!("{{default arg#{number}}}::"));
-                self.print(entity)?;
-            }
             Node::Constructor(class) => self.print(class)?,
             Node::Destructor(class) => {
                 self.push("~");
@@ -268,6 +264,18 @@ impl Printer<'_> {
                 self.push("operator ");
                 self.print(name)?;
             }
+            Node::Function { name, result, parameters, qualifiers } => {
+                self.function(name, result, parameters, qualifiers)?;
+            }
+            _ => self.rare_name(node)?,
+        }
+        Some(())
+    }
+
+    /// Apart from the common ones, whose recursion so takes little stack.
+    #[inline(never)]
+    fn rare_name(&mut self, node: Node) -> Option<()> {
+        match node {
             Node::Lambda { parameters, number, templates } => {
                 self.push("{lambda");
                 if templates.length > 0 {
@@ -280,6 +288,10 @@ impl Printer<'_> {
                 self.push(&format!(")#{number}}}"));
             }
             Node::Unnamed(number) => self.push(&format!("{{unnamed type#{number}}}")),
+            Node::DefaultArgument { number, entity } => {
+                self.push(&format!("{{default arg#{number}}}::"));
+                self.print(entity)?;
+            }
             Node::StructuredBinding(items) => {
                 self.push("[");
                 self.list(items)?;
@@ -309,9 +321,6 @@ impl Printer<'_> {
                 }
                 self.print(name)?;
             }
-            Node::Function { name, result, parameters, qualifiers } => {
-                self.function(name, result, parameters, qualifiers)?;
-            }
             Node::Special { prefix, of } => {
                 self.push(prefix);
                 self.print(of)?;
@@ -323,9 +332,7 @@ impl Printer<'_> {
                 self.print(within)?;
             }
             Node::ReferenceTemporary { of, number } => {
-                self.push("reference temporary #");
-                self.print(number)?;
-                self.push(" for ");
+                self.push(&format!("reference temporary #{number} for "));
                 self.print(of)?;
             }
             _ => self.expression(node)?,

@@ -201,11 +201,10 @@ impl Printer<'_> {
             Node::Word("unsigned long") => Some("ul"),
             Node::Word("long long") => Some("ll"),
             Node::Word("unsigned long long") => Some("ull"),
-            Node::Word("bool") => match self.span(value)? {
-                "0" if !is_negative => return Some(self.push("false")),
-                "1" if !is_negative => return Some(self.push("true")),
-                _ => None,
-            },
+            Node::Word("bool") if !is_negative && matches!(self.span(value)?, "0" | "1") => {
+                self.push(if self.span(value)? == "0" { "false" } else { "true" });
+                return Some(());
+            }
             _ => None,
         };
         if suffix.is_none() {
