@@ -102,7 +102,11 @@ fn legacy_length(name: &str) -> Option<usize> {
 
 fn cpp(name: &str, style: NameStyle) -> Option<String> {
     let shown = itanium::demangle(name, style == NameStyle::Full)?;
-    if style == NameStyle::Short { Some(short::cpp(&shown)) } else { Some(shown) }
+    if style != NameStyle::Short {
+        return Some(shown);
+    }
+    let (prefix, name) = style::split_prefix(&shown);
+    Some(format!("{prefix}{}", short::cpp(name)))
 }
 
 /// A string that refuses to grow too long.

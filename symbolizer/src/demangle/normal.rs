@@ -1,7 +1,7 @@
 //! The normal style, made from the text of a full name.
 
 use super::arguments::{close_template, is_inline_namespace};
-use super::path::segments;
+use super::path::{segments, without_qualifiers};
 use super::walk::{Step, Walk, is_word};
 
 /// A C++ path without parameters, tags, inline namespaces and default template arguments.
@@ -34,12 +34,33 @@ pub(super) fn simplify(out: &mut String, text: &str) {
         depth: usize,
     }
     let mut lists: Vec<List> = Vec::new();
+    // Where parentheses that may hold parameters start in `out`, and how deep they are.
+    let mut parentheses: Vec<(usize, usize)> = Vec::new();
+    let mut is_after_operator = false;
     let mut walk = Walk::new(text);
     loop {
         let at = walk.at();
         let Some(step) = walk.step() else { break };
+        let was_operator = is_after_operator;
+        let is_after_name = was_operator || out.ends_with(is_word) || out.ends_with('>');
+        is_after_operator = step == Step::Operator;
         match step {
-            Step::Open(b'<') if is_template(out) => {
+            Step::Open(b'(') if is_after_name => {
+                parentheses.push((out.len(), walk.depth()));
+                out.push('(');
+            }
+            Step::Close(b')') if parentheses.last().is_some_and(|(_, depth)| *depth == walk.depth() + 1) => {
+                out.push(')');
+                let after = without_qualifiers(&text[walk.at()..]);
+                if let Some((start, _)) = parentheses.pop()
+                    && after.starts_with("::")
+                {
+                    // The parameters of a function that has something in it.
+                    out.truncate(start);
+                    walk.skip_to(text.len() - after.len());
+                }
+            }
+            Step::Open(b'<') if was_operator || is_template(out) => {
                 out.push('<');
                 lists.push(List { open: out.len() - 1, arguments: vec![out.len()], depth: walk.depth() });
             }

@@ -59,7 +59,7 @@ fn are_parameters(before: &str, after: &str) -> bool {
 }
 
 /// The rest of a text after the words that may follow a parameter list.
-fn without_qualifiers(mut text: &str) -> &str {
+pub(super) fn without_qualifiers(mut text: &str) -> &str {
     const WORDS: [&str; 6] = [" const", " volatile", " restrict", " &&", " &", " noexcept"];
     while let Some(rest) = WORDS.iter().find_map(|word| text.strip_prefix(word)) {
         text = rest;

@@ -73,10 +73,27 @@ pub fn restyle(full: &str, style: NameStyle) -> Cow<'_, str> {
     if name.is_empty() || name.starts_with("-[") || name.starts_with("+[") || is_word_only(name) {
         return if plt.is_empty() { Cow::Borrowed(name) } else { Cow::Borrowed(full) };
     }
-    let prefix = PREFIXES.iter().find(|prefix| name.starts_with(**prefix)).map_or("", |prefix| prefix);
-    let name = &name[prefix.len()..];
-    let styled = if is_rust(name) { rust(name, style) } else { cpp(name, style) };
+    let (prefix, name) = split_prefix(name);
+    let styled = if is_rust(name) {
+        rust(name, style)
+    } else if prefix.contains("typeinfo") || prefix.contains("construction") {
+        // Of a type, which need not be a name; of two types.
+        let mut normal = String::new();
+        normal::simplify(&mut normal, name);
+        if style == NameStyle::Short { short::cpp(&normal) } else { normal }
+    } else {
+        cpp(name, style)
+    };
     if styled.is_empty() { Cow::Borrowed(full) } else { Cow::Owned(format!("{prefix}{styled}{plt}")) }
+}
+
+/// Splits off what stands before a name in the names of other things than functions.
+pub(super) fn split_prefix(name: &str) -> (&str, &str) {
+    let length = match name.strip_prefix("reference temporary #").and_then(|rest| rest.find(" for ")) {
+        Some(at) => "reference temporary #".len() + at + " for ".len(),
+        None => PREFIXES.iter().find(|prefix| name.starts_with(**prefix)).map_or(0, |prefix| prefix.len()),
+    };
+    name.split_at(length)
 }
 
 /// A Rust name, as its tools print it, in the normal or short style.
