@@ -64,7 +64,8 @@ pub(super) fn close_template(out: &mut String, open: usize, arguments: &[usize])
 /// The everyday name, in two parts, and where in `out` it belongs.
 fn everyday_name(out: &str, open: usize, argument: usize) -> Option<(usize, (&'static str, &'static str))> {
     let template = out.get(..open)?;
-    let start = template.rfind(|character: char| !character.is_ascii_alphanumeric() && character != '_')? + 1;
+    let start =
+        template.trim_end_matches(|character: char| character.is_ascii_alphanumeric() || character == '_').len();
     let before = template[..start].strip_suffix("std::")?;
     if before.ends_with(|character: char| character == ':' || super::walk::is_word(character)) {
         return None;

@@ -177,6 +177,15 @@ mod tests {
     }
 
     #[test]
+    fn characters_of_several_bytes() {
+        assert_eq!(demangle("_Z3ba\u{2db}1AIcE", false), None);
+        assert_eq!(demangle("_Z1fN3a\u{2db}1AIcEE", false).as_deref(), Some("f"));
+        assert_eq!(demangle("_ZN4ba\u{2db}1AIcE1fEv", false).as_deref(), Some("ba\u{2db}::A<char>::f"));
+        assert_eq!(demangle("_ZN4\u{2db}_b1AIcE1fEv", false).as_deref(), Some("\u{2db}_b::A<char>::f"));
+        assert_eq!(demangle("_ZN5ba\u{2db}_IcE1fEv", false).as_deref(), Some("ba\u{2db}_<char>::f"));
+    }
+
+    #[test]
     fn references_to_themselves() {
         for name in ["_ZN1AcvT_IT_EEv", "_ZN1AcvT_IS0_EEv", "_ZN1AcvT_IPT_EEv", "_Z1fIT_EvS_", "_Z1fIS_EvT_"] {
             demangle(name, true);
