@@ -205,7 +205,7 @@ pub(crate) fn look_up_dwarf(
         alt_file.and_then(|file| Sections::load(file).map_err(|problem| report.problems.push(problem)).ok());
     let (answers, problems) = dwarf::look_up(&sections, alt_sections.as_ref(), &splits, addresses, permits);
     let path = file.path();
-    report.problems.extend(splits.into_problems(path));
+    splits.report(path, report);
     report.problems.extend(problems.into_iter().map(|problem| match problem {
         Problem::Damaged(what) => Error::BadDwarf { path: path.to_owned(), what },
         Problem::TooMuchWork => {

@@ -217,6 +217,15 @@ fn files_that_are_missing() {
     std::fs::remove_file(&split.parts[2]).expect("removing a part");
     let (answers, problems) = split.look(None);
     assert!(matches!(&problems[..], [problem] if problem.contains("1 of its units") && problem.contains("plain.dwo")));
+    let mut symbolizer =
+        Symbolizer::new(Options { debug_dirs: vec![split.folder.path("debug")], ..Options::default() });
+    symbolize_with(&mut symbolizer, &split.program, &split.addresses, None);
+    let report = &symbolizer.report()[0];
+    for place in ["app.dwp", "debug/app.dwp", "app.objects/plain.dwo", "plain.dwo", "debug/plain.dwo"] {
+        assert!(report.looked_at.contains(&split.folder.path(place)), "{place} not in {:?}", report.looked_at);
+    }
+    let remedy = report.remedy.as_deref().expect("a remedy");
+    assert_eq!(remedy, r#"--debug-dir DIR  # a folder with "app.dwp", or with "plain.dwo" and the like"#);
     let differ = answers.iter().zip(&split.expected).filter(|(ours, expected)| ours != expected);
     let names: Vec<&str> = differ.map(|(_, expected)| &*expected[expected.len() - 1].name).collect();
     assert!(!names.is_empty() && names.iter().all(|name| *name == "plain_c"), "{names:?}");

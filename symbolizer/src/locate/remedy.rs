@@ -22,6 +22,12 @@ impl Places<'_> {
         if let Some((link, id)) = report.problems.iter().find_map(no_alt_file) {
             return Some(format!("--debug-dir DIR  # a folder with {link:?}, build id {id}"));
         }
+        if let Some((path, first)) = report.problems.iter().find_map(no_split_file) {
+            let mut package = path.file_name().unwrap_or_default().to_owned();
+            package.push(".dwp");
+            let first = first.file_name().unwrap_or_default();
+            return Some(format!("--debug-dir DIR  # a folder with {package:?}, or with {first:?} and the like"));
+        }
         if report.unresolved + report.with_name == 0 || matches!(report.source, SymbolSource::Dwarf { .. }) {
             return None;
         }
@@ -72,6 +78,13 @@ fn fetch(options: &Options) -> Option<String> {
         DebuginfodMode::On => {
             Some("export DEBUGINFOD_URLS=URL  # the debuginfod server of the distribution".to_owned())
         }
+    }
+}
+
+fn no_split_file(problem: &Error) -> Option<(&Path, &Path)> {
+    match problem {
+        Error::NoSplitFile { path, first, .. } => Some((path, first)),
+        _ => None,
     }
 }
 

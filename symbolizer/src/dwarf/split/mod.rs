@@ -22,7 +22,7 @@ use super::sections::Sections;
 use crate::elf::Elf;
 use crate::file::FileData;
 use crate::locate::{SplitPlaces, is_missing, recorded};
-use crate::{Error, Options};
+use crate::{Error, ModuleReport, Options};
 
 /// Most problems with single files that are kept.
 const MAX_PROBLEMS: usize = 8;
@@ -151,13 +151,18 @@ impl<'p> Splits<'p> {
         }
     }
 
-    /// What went wrong, for the report about the file `path` with the skeletons.
-    pub(crate) fn into_problems(self, path: &Path) -> Vec<Error> {
-        let Notes { missing, first_missing, mut problems, .. } =
+    /// Notes in the report about the file `path` with the skeletons what went wrong, and where was looked for the first
+    /// part that is missing.
+    pub(crate) fn report(self, path: &Path, report: &mut ModuleReport) {
+        let Notes { missing, first_missing, problems, .. } =
             self.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(first) = first_missing {
-            problems.push(Error::NoSplitFile { path: path.to_owned(), first, missing });
+        report.problems.extend(problems);
+        let Some(first) = first_missing else { return };
+        for place in self.places.packages().into_iter().chain(self.places.parts(&first)) {
+            if !report.looked_at.contains(&place) {
+                report.looked_at.push(place);
+            }
         }
-        problems
+        report.problems.push(Error::NoSplitFile { path: path.to_owned(), first, missing });
     }
 }
