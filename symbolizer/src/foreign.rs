@@ -213,6 +213,13 @@ fn file_name(path: &[u8]) -> Option<PathBuf> {
     matches!(name.components().next(), Some(Component::Normal(_))).then(|| name.to_owned())
 }
 
+/// The name of the file in a path of Windows that begins with a drive or a server; `None` for other paths.
+pub(crate) fn windows_name(path: &Path) -> Option<PathBuf> {
+    let path = path.as_os_str().as_bytes();
+    let has_drive = matches!(path, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic());
+    if has_drive || path.starts_with(br"\\") { file_name(path) } else { None }
+}
+
 /// Where the dSYM of a program may be: beside it, beside the bundle it is in, or in the folders for debug information.
 fn dsym_places(path: &Path, options: &Options) -> Vec<PathBuf> {
     let Some(name) = path.file_name() else { return Vec::new() };
@@ -230,7 +237,7 @@ fn dsym_places(path: &Path, options: &Options) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{dsym_places, file_name};
+    use super::{dsym_places, file_name, windows_name};
     use crate::Options;
     use std::path::Path;
 
@@ -241,6 +248,16 @@ mod tests {
         }
         for path in ["", "/", "/tmp/..", r"C:\..", "."] {
             assert_eq!(file_name(path.as_bytes()), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_of_windows() {
+        for path in [r"C:\app\app.exe", "c:/app/app.exe", r"\\server\share\app.exe"] {
+            assert_eq!(windows_name(Path::new(path)).as_deref(), Some(Path::new("app.exe")), "{path}");
+        }
+        for path in ["/app/app.exe", "app.exe", "C:app.exe", r"\app.exe", r"C:\", "[vdso]", ""] {
+            assert_eq!(windows_name(Path::new(path)), None, "{path}");
         }
     }
 

@@ -32,6 +32,9 @@
 //! 4. the full symbol table for what DWARF does not name, then MiniDebugInfo, then the dynamic symbols; stubs of the
 //!    procedure linkage table are called `function@plt`.
 //!
+//! Files of other systems are read as well: PE, with DWARF or a PDB of the same GUID and age, and Mach-O, with a dSYM
+//! bundle of the same UUID.
+//!
 //! Code that is in no file has names if its compiler wrote a perf map; the vDSO is read from memory.
 //!
 //! An address outside of every function stays unresolved: it never gets the name of a neighbour.

@@ -12,12 +12,15 @@ pub struct Module {
     pub start: u64,
     /// First address after the mapping.
     pub end: u64,
-    /// Offset in the file, in bytes, of the byte that is mapped at `start`.
+    /// Offset in the file, in bytes, of the byte that is mapped at `start`. Of a PE file, which is loaded as a whole, the
+    /// offset in the image, not in the file: the address relative to the image (RVA); of a Mach-O file for several
+    /// processors, the offset in the part that is for this one. When `start` is where the image begins, both are 0.
     pub file_offset: u64,
     /// The path as the process saw it. The kernel's suffix ` (deleted)` may still be there: such a file is only
     /// trusted when its build id is the wanted one. Empty, `[vdso]`, `//anon` and the like name no file.
     pub path: PathBuf,
-    /// The build id recorded with the profile. With it, a file with another build id, or none, is refused. Without
+    /// The build id recorded with the profile; of a PE file GUID and age of its debug information, 16 and 4 bytes with the
+    /// highest of each number first, as people write them; of a Mach-O file the UUID. With it, a file with another build id, or none, is refused. Without
     /// it, the file at `path` is taken as it is.
     pub build_id: Option<Vec<u8>>,
 }

@@ -257,6 +257,14 @@ fn a_program_is_known_by_the_identity_of_its_pdb() {
     let answers = symbolizer.symbolize(&[module(identity.clone())], &[0x7ff6_0000_1001, 0x7ff6_0000_0001]);
     assert_eq!(answers[0].file_address, 0x1_4000_1001);
     assert_eq!((answers[0].frames.len(), answers[1].frames.len()), (3, 0));
+    // On the machine that it comes from it has a path that means nothing here.
+    let elsewhere = Module { path: r"C:\build\app.exe".into(), ..module(identity.clone()) };
+    let folders = vec![program.parent().expect("a folder").to_owned()];
+    let mut with_folder = Symbolizer::new(Options { debug_dirs: folders, ..Options::default() });
+    for (symbolizer, frames) in [(&mut symbolizer, 0), (&mut with_folder, 3)] {
+        let answers = symbolizer.symbolize(std::slice::from_ref(&elsewhere), &[0x7ff6_0000_1001]);
+        assert_eq!(answers[0].frames.len(), frames, "{:?}", symbolizer.report());
+    }
     let mut other = identity;
     other[19] ^= 1;
     let answers = symbolizer.symbolize(&[module(other)], &[0x7ff6_0000_1001]);

@@ -26,7 +26,7 @@ use self::root::Root;
 pub(crate) use self::split_files::{SplitPlaces, recorded};
 use crate::elf::Elf;
 use crate::file::FileData;
-use crate::foreign::Foreign;
+use crate::foreign::{self, Foreign};
 use crate::object::ObjectFile as _;
 use crate::{DebuginfodFile, Error, Identity, ModuleReport, Options, vdso};
 
@@ -167,6 +167,10 @@ impl<'o> Places<'o> {
         } else if wanted.path == vdso::NAME && wanted.build_id.is_some() {
             for file in self.base.local(Path::new("/")).map_or_else(Vec::new, |root| vdso::installed(&root)) {
                 add(&Root::HERE, file, None, false);
+            }
+        } else if let Some(name) = foreign::windows_name(wanted.path).filter(|_| wanted.build_id.is_some()) {
+            for (index, dir) in self.options.debug_dirs.iter().enumerate() {
+                add(&Root::HERE, dir.join(&name), None, index == 0);
             }
         } else {
             return Vec::new();
