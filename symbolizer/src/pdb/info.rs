@@ -52,7 +52,7 @@ fn named_streams(cursor: &mut Cursor<'_>) -> Option<Option<u32>> {
     let mut strings = None;
     for _ in 0..count {
         let (name, stream) = (cursor.u32()?, cursor.u32()?);
-        if Cursor::starting_at(names, name as usize).and_then(|mut cursor| cursor.string()) == Some(b"/names") {
+        if names.get(name as usize..).is_some_and(|name| name.starts_with(b"/names\0")) {
             strings = Some(stream);
         }
     }

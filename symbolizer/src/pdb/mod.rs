@@ -206,6 +206,7 @@ impl Finder<'_> {
             };
             let fitting = public.as_ref().filter(|public| self.fits(public, address, *contribution, known.before));
             if let Some(name) = fitting.and_then(|public| best(&public.names)) {
+                self.meter.burn(name.len() as u64)?;
                 let frame = Frame { function: Some(Name::from_raw(name)), ..Frame::default() };
                 known.answer = Some(Answer { frames: vec![frame], name_is_poor: false });
             }

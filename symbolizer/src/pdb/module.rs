@@ -18,6 +18,9 @@ use crate::{Frame, Name};
 /// What the symbols of a module start with: the number of their form.
 const SYMBOLS_C13: u32 = 4;
 
+/// Bytes that can be read in the time of one step.
+const BYTES_PER_STEP: usize = 16;
+
 /// What all workers read.
 #[derive(Debug)]
 pub(super) struct Shared<'m> {
@@ -97,7 +100,10 @@ impl<'w> Worker<'w> {
         let Some(stream) = info.stream.and_then(|number| self.shared.msf.stream(number)) else { return Ok(None) };
         let symbols_end = info.symbols as usize;
         let lines_start = symbols_end.saturating_add(info.old_lines as usize);
-        let bytes = stream.read(0, lines_start.saturating_add(info.lines as usize))?;
+        let size = lines_start.saturating_add(info.lines as usize);
+        // Modules do not share streams, but a damaged file may say so.
+        self.meter.burn((size / BYTES_PER_STEP) as u64)?;
+        let bytes = stream.read(0, size)?;
         let form = bytes.first_chunk().copied().map(u32::from_le_bytes);
         if bytes.is_empty() {
             return Ok(None);
@@ -129,8 +135,8 @@ impl<'w> Worker<'w> {
         if let Some(path) = self.paths.get(&at) {
             return Ok((path.clone(), source.line));
         }
-        self.meter.burn(16)?;
         let path = self.shared.strings.get(at)?.filter(|path| !path.is_empty());
+        self.meter.burn(16 + path.as_ref().map_or(0, Vec::len) as u64)?;
         let path: Option<Arc<str>> = path.map(|path| String::from_utf8_lossy(&path).into());
         self.paths.insert(at, path.clone());
         Ok((path, source.line))
@@ -140,8 +146,10 @@ impl<'w> Worker<'w> {
         if let Some(name) = self.inlined.get(&id) {
             return Ok(name.clone());
         }
-        self.meter.burn(64)?;
-        let name = self.shared.names.function(id, &mut self.meter)?.map(|name| Name::from_raw(&name));
+        let name = self.shared.names.function(id, &mut self.meter)?;
+        // What is kept is paid for by its size.
+        self.meter.burn(64 + name.as_ref().map_or(0, Vec::len) as u64)?;
+        let name = name.map(|name| Name::from_raw(&name));
         self.inlined.insert(id, name.clone());
         Ok(name)
     }
@@ -161,6 +169,7 @@ impl<'w> Worker<'w> {
         let own = last_part(&function.name);
         names.sort_by_key(|name| (!contains(name, own), name.len()));
         let raw = names.first().map_or(&function.name[..], Vec::as_slice);
+        self.meter.burn(raw.len() as u64)?;
         let name = Name::from_raw(raw);
         self.functions.insert(function.start, name.clone());
         Ok(name)

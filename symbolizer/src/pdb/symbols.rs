@@ -5,6 +5,7 @@
 //! jumped over.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::Fault;
 use super::annotations;
@@ -52,7 +53,7 @@ pub(super) struct Function {
     /// First address, relative to the image.
     pub(super) start: u32,
     /// With namespaces and classes, without parameters; cut when it is too long.
-    pub(super) name: Vec<u8>,
+    pub(super) name: Arc<[u8]>,
 }
 
 /// An inlined call.
@@ -157,7 +158,7 @@ impl Finder<'_, '_> {
         }
         self.meter.burn(count as u64)?;
         let addresses = from..from + count;
-        let function = Function { start, name: name.to_owned() };
+        let function = Function { start, name: name.into() };
         for found in self.found.iter_mut().skip(from).take(count) {
             // Of functions that were folded into one, the first.
             if found.function.is_none() {
@@ -265,7 +266,8 @@ impl Finder<'_, '_> {
         let (from, to) = (start.saturating_add(row.start), start.saturating_add(row.end));
         let first = within.partition_point(|&address| address < from);
         let covered = within.iter().skip(first).take_while(|&&address| address < to).count();
-        self.meter.burn(1 + covered as u64)?;
+        // Each is kept until the end of the function.
+        self.meter.burn(1 + 16 * covered as u64)?;
         for index in addresses.clone().skip(first).take(covered) {
             each(index);
         }

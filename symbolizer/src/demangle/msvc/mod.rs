@@ -18,7 +18,7 @@ mod types;
 const MAX_DEPTH: u32 = 100;
 
 /// The most bytes of text made for one name, all its parts taken together.
-const MAX_WORK: usize = 1 << 20;
+const MAX_WORK: usize = 4 << 20;
 
 /// What can be referred to by one digit.
 const MAX_REFERENCES: usize = 10;

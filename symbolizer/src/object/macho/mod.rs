@@ -20,8 +20,8 @@ use crate::section::Section;
 const MAGIC_32: u32 = 0xfeed_face;
 const MAGIC_64: u32 = 0xfeed_facf;
 
-/// Most bytes of load commands; those of large programs take a few kilobytes.
-const MAX_COMMANDS: u32 = 16 << 20;
+/// Most bytes of load commands; those of large programs take a few ten kilobytes.
+const MAX_COMMANDS: u32 = 1 << 20;
 
 /// The headers of a Mach-O file.
 #[derive(Debug)]

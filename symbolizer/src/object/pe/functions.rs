@@ -10,6 +10,9 @@ use crate::pdb::Boundaries;
 /// Longest chain of pieces that is followed; there is one link as a rule.
 const MAX_CHAIN: usize = 32;
 
+/// Most functions of an image for ARM. Each takes a look into another place; large browsers have half a million.
+const MAX_LOOKS: usize = 2 << 20;
+
 /// The functions of one image.
 #[derive(Debug)]
 pub(crate) struct Functions<'p> {
@@ -38,7 +41,7 @@ impl<'p> Functions<'p> {
         let mut pieces: Vec<Piece> = if pe.machine == MACHINE_X86_64 {
             table.chunks_exact(12).filter_map(x86_64).collect()
         } else {
-            table.chunks_exact(8).filter_map(|entry| arm64(pe, entry)).collect()
+            table.chunks_exact(8).take(MAX_LOOKS).filter_map(|entry| arm64(pe, entry)).collect()
         };
         pieces.sort_by_key(|piece| piece.start);
         Some(Functions { pe, pieces })

@@ -29,6 +29,9 @@ const EXPORTS: usize = 0;
 const EXCEPTIONS: usize = 3;
 const DEBUG: usize = 6;
 
+/// Most sections. Windows loads no image with more than 96.
+const MAX_SECTIONS: u16 = 1024;
+
 /// Most entries of the table of debug information that are looked at; real files have up to a handful.
 const MAX_DEBUG: usize = 64;
 
@@ -100,6 +103,9 @@ impl Pe {
             return Err(bad("a DOS program, or damaged"));
         }
         let headers = headers(&mut cursor).ok_or_else(|| bad("damaged headers"))?;
+        if headers.section_count > MAX_SECTIONS {
+            return Err(bad(&format!("{} sections", headers.section_count)));
+        }
         let at = start + cursor.at() as u64;
         let table = file.piece(at, 40 * u64::from(headers.section_count))?;
         let sections = table.chunks_exact(40).filter_map(section_header).collect();
