@@ -159,5 +159,7 @@ fn shorter_styles() {
     assert_eq!(styled("?outer@Box@ns@@QEAAHH@Z", NameStyle::Short), "Box::outer");
     assert_eq!(styled("?outer@Box@ns@@QEAAHH@Z", NameStyle::Normal), "ns::Box::outer");
     assert_eq!(styled("?outer@Box@ns@@QEAAHH@Z", NameStyle::Raw), "?outer@Box@ns@@QEAAHH@Z");
+    // Letters of other alphabets are no trouble.
+    assert_eq!(styled("?f@?$vector@HV?$\u{e9}cator@H@std@@@std@@QEAAXXZ", NameStyle::Short), "vector::f");
     assert_eq!(styled("?no name", NameStyle::Full), "?no name");
 }
