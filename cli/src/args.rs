@@ -183,6 +183,13 @@ pub(crate) struct SymbolArgs {
     /// Copy of the root folder of the machine that the profile comes from
     #[arg(long, value_name = "DIR", env = "MPP_SYSROOT", hide_env_values = true)]
     pub(crate) sysroot: Option<PathBuf>,
+    /// The process that was profiled, if it still runs: its files are read through /proc, also those of its container and
+    /// deleted ones; so is its perf map
+    #[arg(long, value_name = "PID", env = "MPP_PROC", hide_env_values = true)]
+    pub(crate) proc: Option<u32>,
+    /// Map of code that was made at run time, as JIT compilers write it to /tmp/perf-PID.map
+    #[arg(long, value_name = "FILE", env = "MPP_PERF_MAP", hide_env_values = true)]
+    pub(crate) perf_map: Option<PathBuf>,
     /// Read debug information again, and do not keep what is found below $XDG_CACHE_HOME/mpp/symbols
     #[arg(long, env = "MPP_NO_SYMBOL_CACHE", hide_env_values = true)]
     pub(crate) no_symbol_cache: bool,

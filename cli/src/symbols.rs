@@ -130,6 +130,8 @@ pub(crate) fn options(args: &SymbolArgs) -> Options {
     Options {
         debug_dirs: args.debug_dir.clone(),
         sysroot: args.sysroot.clone(),
+        pid: args.proc,
+        perf_map: args.perf_map.clone(),
         debuginfod: debuginfod(args.debuginfod),
         cache_dir: if args.no_symbol_cache { None } else { cache_folder().map(|folder| folder.join("mpp/symbols")) },
         ..Options::default()

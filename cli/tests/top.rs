@@ -201,3 +201,15 @@ fn standard_input_is_an_input() {
     command.args(["top", "-q", "-"]).stdin(profile);
     ran(&mut command).exits(0).prints("from: standard input (Go heap profile text)").prints("app.grow");
 }
+
+#[test]
+fn code_made_at_run_time_is_named_by_its_perf_map() {
+    let place = Place::new();
+    let profile = "heap profile: 1: 4096 [1: 4096] @ heapprofile\n1: 4096 [1: 4096] @ 0x5000111\n\n\
+                   MAPPED_LIBRARIES:\n5000000-5001000 r-xp 00000000 00:00 0\n";
+    place.write("jit.heap", profile);
+    place.write("perf.map", "5000100 20 compiled script.js:12\n");
+    place.run(["top", "jit.heap", "--perf-map", "perf.map"]).exits(0).prints("compiled script.js:12");
+    let without = place.run(["top", "jit.heap"]).exits(0);
+    assert!(!without.stdout.contains("compiled"), "{}", without.stdout);
+}
