@@ -108,7 +108,7 @@ impl Look<'_> {
         let mut last: Option<(&[u8], Name)> = None;
         let mut is_used = false;
         for (&index, raw) in poor.iter().zip(symbols.names_of(&wanted)) {
-            let Some(raw) = raw.map(without_version) else { continue };
+            let Some(raw) = raw else { continue };
             let name = match &last {
                 Some((known, name)) if *known == raw => name.clone(),
                 _ => Name::from_raw(raw),

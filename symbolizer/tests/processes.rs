@@ -158,11 +158,18 @@ fn another_process_with_the_same_number_is_not_taken_for_it() {
     let folder = Folder::new();
     let (program, _) = build(&folder);
     let mut running = Running::start(&mut Command::new(&program));
+    // The same code under another name, so that being taken in would show.
+    let (source, other) = (folder.path("program.c"), folder.path("other"));
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-g", "-O1", "-DWITH_LIBRARY", "-Down_function=other_function", "-Wl,-rpath,$ORIGIN"]);
+    run(gcc.arg(&source).arg(folder.path("liblibrary.so")).arg("-o").arg(&other));
+    let other = Running::start(&mut Command::new(&other));
     std::fs::remove_file(&program).expect("deleted");
     running.mark_deleted(&program);
-    // This process has other files mapped.
-    let (answers, _) = running.look(Options { pid: Some(std::process::id()), ..Options::default() });
+    let (answers, _) = running.look(other.options());
     assert_eq!(names(&answers)[0], "-");
+    let (answers, _) = running.look(running.options());
+    assert_eq!(names(&answers)[0], "own_function");
 }
 
 #[test]
