@@ -70,7 +70,8 @@ pub fn restyle(full: &str, style: NameStyle) -> Cow<'_, str> {
     };
     let name = without_clones(name);
     // Objective-C.
-    if name.is_empty() || name.starts_with("-[") || name.starts_with("+[") || is_word_only(name) {
+    let is_other = name.starts_with("-[") || name.starts_with("+[") || is_of_runtime_code(name);
+    if name.is_empty() || is_other || is_word_only(name) {
         return if plt.is_empty() { Cow::Borrowed(name) } else { Cow::Borrowed(full) };
     }
     let (prefix, name) = split_prefix(name);
@@ -94,6 +95,16 @@ pub(super) fn split_prefix(name: &str) -> (&str, &str) {
         None => PREFIXES.iter().find(|prefix| name.starts_with(**prefix)).map_or(0, |prefix| prefix.len()),
     };
     name.split_at(length)
+}
+
+/// Whether the name is one that compilers at run time give, of which the colon is a part: `JS:*add file.js:3`,
+/// `py::run:/usr/lib/a.py`. C++ and Rust have no single colons outside of brackets, but for `public: ` of Microsoft's.
+fn is_of_runtime_code(name: &str) -> bool {
+    let head = name.split(['(', '<', '{', '[', '`', '\'']).next().unwrap_or(name).as_bytes();
+    let is_single =
+        |at: usize| head[at] == b':' && (at == 0 || head[at - 1] != b':') && head.get(at + 1) != Some(&b':');
+    let after = |at: usize| name.as_bytes().get(at + 1);
+    (0..head.len()).any(|at| is_single(at) && after(at).is_some_and(|byte| *byte != b' '))
 }
 
 /// A Rust name, as its tools print it, in the normal or short style.
@@ -167,6 +178,26 @@ fn is_one_bracket(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{NameStyle, restyle};
+
+    #[test]
+    fn names_of_code_made_at_run_time_stay_whole() {
+        for name in [
+            "LazyCompile:~add /srv/app/index.js:3",
+            "JS:*add file:///srv/app.mjs:12:7",
+            "py::run:/usr/lib/a b.py",
+            "RegExp:(a|b)+<c> d",
+            "compiled script.js:12",
+        ] {
+            for style in [NameStyle::Short, NameStyle::Normal] {
+                assert_eq!(restyle(name, style), name);
+            }
+        }
+        assert_eq!(restyle("public: int __cdecl ns::f(int)", NameStyle::Normal), "ns::f");
+        assert_eq!(
+            restyle("void ns::(anonymous namespace)::f(int)", NameStyle::Normal),
+            "ns::(anonymous namespace)::f"
+        );
+    }
 
     /// Full names of many tools, then the normal and the short style.
     const NAMES: [(&str, &str, &str); 66] = [
