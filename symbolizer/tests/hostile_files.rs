@@ -9,13 +9,14 @@ mod common;
 use std::fs;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use common::{FUNCTIONS, Folder, instructions, peak_memory};
+use common::{FUNCTIONS, Folder, instructions, peak_memory, run};
 use mpp_symbolizer::{Module, Options, Symbolized, Symbolizer};
 use object::read::elf::{FileHeader as _, SectionHeader as _};
-use object::{Endianness, elf};
+use object::{Endianness, Object as _, ObjectSection as _, elf};
 
 /// A program, where it is mapped, and what is true of it.
 struct Victim {
@@ -121,6 +122,42 @@ fn each_byte_of_the_headers_changed() {
         }
     }
     assert!(noticed > 100, "only {noticed} changes were noticed");
+}
+
+#[test]
+fn each_byte_of_symbols_stubs_and_links_changed() {
+    let folder = Folder::new();
+    let mut victim = Victim::new(&folder, "symbols", &["-no-pie", "-rdynamic", "-Wl,--build-id", "-Wl,-z,lazy"]);
+    run(Command::new("objcopy").args(["--only-keep-debug"]).arg(&victim.path).arg(folder.path("symbols.debug")));
+    let link = format!("--add-gnu-debuglink={}", folder.path("symbols.debug").display());
+    run(Command::new("objcopy").args(["--strip-debug", &link]).arg(&victim.path));
+    fs::remove_file(folder.path("symbols.debug")).expect("removed");
+    victim.bytes = fs::read(&victim.path).expect("the program");
+    victim.modules = common::mapped(&victim.path, 0);
+    // A stub for each function of other libraries.
+    victim.addresses.extend(instructions(&victim.path, &["printf@plt", "puts@plt", "fopen@plt"]));
+    victim.sound = victim.look();
+    assert!(victim.sound.iter().all(|answer| !answer.frames.is_empty()));
+    let parsed = object::File::parse(&*victim.bytes).expect("an ELF file");
+    let mut noticed = 0;
+    let wanted =
+        [".symtab", ".strtab", ".dynsym", ".dynstr", ".rela.plt", ".plt", ".gnu_debuglink", ".note.gnu.build-id"];
+    for name in wanted {
+        let section = parsed.section_by_name(name).unwrap_or_else(|| panic!("no {name}"));
+        let (start, size) = section.file_range().expect("content");
+        // Tables have entries of 24 bytes; a step that shares no factor with that gets to every field.
+        for at in (start..start + size).step_by(if size > 500 { 5 } else { 1 }) {
+            let (at, end) = (at as usize, (start + size) as usize);
+            for change in [&[0xff; 1][..], &[0xff; 8], &[0; 8]] {
+                let mut bytes = victim.bytes.clone();
+                let length = change.len().min(end - at);
+                bytes[at..at + length].copy_from_slice(&change[..length]);
+                noticed += usize::from(victim.look_at(&bytes) != victim.sound);
+            }
+        }
+    }
+    assert!(noticed > 100, "only {noticed} changes were noticed");
+    assert!(peak_memory() < 1 << 30, "{} bytes", peak_memory());
 }
 
 /// Sizes, offsets and addresses that mean harm.
