@@ -1,5 +1,7 @@
 //! A web server that does what a test tells it to, however wrong.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
