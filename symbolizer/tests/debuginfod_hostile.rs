@@ -316,3 +316,15 @@ fn a_sound_answer_with_changed_bytes() {
         }
     }
 }
+
+#[test]
+fn the_fuzz_target_starts_from_sound_answers() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/seeds/debuginfod_answer");
+    for name in ["whole", "chunked"] {
+        let fixture = Fixture::new();
+        let web = Web::saying(fs::read(format!("{seeds}/{name}")).expect("the seed"));
+        let id = 0x0123_4567_89ab_cdef_u64.to_be_bytes();
+        let found = Debuginfod::new(fixture.settings(&[&web])).find(&id, &DebuginfodFile::Debuginfo);
+        assert!(found.is_ok(), "{name}: {found:?}");
+    }
+}
