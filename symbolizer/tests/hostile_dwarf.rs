@@ -70,13 +70,19 @@ fn changes(original: u8) -> [Vec<u8>; 4] {
 fn change_everything(flags: &[&str]) {
     let folder = Folder::new();
     let path = program(&folder, "tiny", flags);
-    let (modules, addresses) = (common::mapped(&path, 0), instructions(&path, &["one", "two"]));
+    change_sections_of(&path, &path, &[".debug_info", ".debug_abbrev", ".debug_line"], &[".debug_str"]);
+}
+
+/// Changes all debug information of `victim`, which is that of `program`. Changes of the sections `read` are noticed.
+#[track_caller]
+fn change_sections_of(program: &Path, victim: &Path, read: &[&str], others: &[&str]) {
+    let (modules, addresses) = (common::mapped(program, 0), instructions(program, &["one", "two"]));
     let sound = look(&modules, &addresses);
     assert!(sound.iter().all(|answer| answer.frames[0].line != 0));
     assert!(sound.iter().any(|answer| answer.frames.len() == 2));
-    let bytes = fs::read(&path).expect("the program");
-    let sections = debug_sections(&path);
-    for needed in [".debug_info", ".debug_abbrev", ".debug_line", ".debug_str"] {
+    let bytes = fs::read(victim).expect("the file");
+    let sections = debug_sections(victim);
+    for needed in read.iter().chain(others) {
         assert!(sections.iter().any(|(name, ..)| name == needed), "{needed}");
     }
     for (name, start, size) in sections {
@@ -86,12 +92,11 @@ fn change_everything(flags: &[&str]) {
                 let mut changed = bytes.clone();
                 let end = (at + change.len()).min(start + size);
                 changed[at..end].copy_from_slice(&change[..end - at]);
-                fs::write(&path, changed).expect("the changed program");
+                fs::write(victim, changed).expect("the changed file");
                 noticed += usize::from(look(&modules, &addresses) != sound);
             }
         }
-        let is_read = [".debug_info", ".debug_abbrev", ".debug_line"].contains(&&*name);
-        assert!(noticed > 50 || !is_read, "only {noticed} changes of {name} were noticed");
+        assert!(noticed > 50 || !read.contains(&&*name), "only {noticed} changes of {name} were noticed");
     }
     assert!(common::peak_memory() < 1 << 30, "{} for {} bytes", common::peak_memory(), bytes.len());
 }
