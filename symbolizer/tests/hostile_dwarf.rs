@@ -181,3 +181,33 @@ fn endless_lists_of_nothing() {
     }
     assert!(common::peak_memory() < 1 << 30, "{}", common::peak_memory());
 }
+
+/// A program with its debug information in `tiny.dwo`, or in the package `tiny.dwp`.
+fn split(folder: &Folder, packed: bool, version: &str) -> (PathBuf, PathBuf) {
+    let source = folder.write("tiny.c", PROGRAM);
+    let (object, program, loose) = (folder.path("tiny.o"), folder.path("tiny"), folder.path("tiny.dwo"));
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O2", "-g", "-gsplit-dwarf", version, "-fno-pie", "-fno-asynchronous-unwind-tables", "-c"]);
+    run(compiler.arg(&source).arg("-o").arg(&object).current_dir(folder.path("")));
+    run(Command::new("gcc").args(["-static", "-nostdlib", "-no-pie"]).arg(&object).arg("-o").arg(&program));
+    fs::remove_file(object).expect("removed");
+    if !packed {
+        return (program, loose);
+    }
+    let package = folder.path("tiny.dwp");
+    run(Command::new("llvm-dwp").arg(&loose).arg("-o").arg(&package));
+    fs::remove_file(loose).expect("removed");
+    (program, package)
+}
+
+#[test]
+fn split_files_and_packages() {
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        for packed in [false, true] {
+            let folder = Folder::new();
+            let (program, victim) = split(&folder, packed, version);
+            let indices: &[&str] = if packed { &[".debug_cu_index"] } else { &[] };
+            change_sections_of(&program, &victim, &[".debug_info.dwo", ".debug_abbrev.dwo"], indices);
+        }
+    }
+}
