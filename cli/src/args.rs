@@ -193,6 +193,14 @@ pub(crate) struct SymbolArgs {
     /// Read debug information again, and do not keep what is found below $XDG_CACHE_HOME/mpp/symbols
     #[arg(long, env = "MPP_NO_SYMBOL_CACHE", hide_env_values = true)]
     pub(crate) no_symbol_cache: bool,
+    /// Names of code that was made at run time, as compilers write them for perf [default: /tmp/perf-PID.map, if the
+    /// process of a recording has written it]
+    #[arg(long, value_name = "FILE", env = "MPP_PERF_MAP", hide_env_values = true)]
+    pub(crate) perf_map: Option<PathBuf>,
+    /// The process that was recorded, if it still runs: its files are reached through it. Not a flag: numbers of
+    /// processes are used again, so this needs a recording to compare with.
+    #[arg(skip)]
+    pub(crate) process: Option<u32>,
     /// Whether debuginfod may help: use what its cache has already (cache), ask the servers in DEBUGINFOD_URLS as well,
     /// which tells them which programs you look at (on), or neither (off)
     #[arg(long, value_enum, value_name = "WHEN", default_value = "cache", env = "MPP_DEBUGINFOD")]

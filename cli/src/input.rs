@@ -10,6 +10,7 @@ use crate::args::{CommonArgs, InputArgs, SymbolArgs};
 use crate::exit::{Code, Failure, OrExit};
 use crate::merge;
 use crate::message;
+use crate::process;
 use crate::progress::with_spinner;
 use crate::recording::Recording;
 use crate::symbols::Symbols;
@@ -108,6 +109,10 @@ fn load_recording(
         }
     }
     let mut profiles = chosen.iter().map(|(_, path)| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let symbol_args = &match (chosen.as_slice(), profiles.as_slice()) {
+        ([(pid, _)], [profile]) => process::hints(*pid, profile, symbol_args),
+        _ => symbol_args.clone(),
+    };
     let symbols = symbolize(profiles.iter_mut(), symbol_args, common);
     let shown: Vec<u32> = chosen.iter().map(|(pid, _)| *pid).collect();
     let executable = match profiles.as_slice() {

@@ -13,6 +13,7 @@ mod merge;
 mod message;
 mod output;
 mod preload;
+mod process;
 mod progress;
 mod recording;
 mod render;

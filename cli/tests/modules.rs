@@ -200,3 +200,78 @@ fn debug_files_are_found_where_the_flags_say() {
     command.env("DEBUGINFOD_URLS", "http://127.0.0.1:1/").env("DEBUGINFOD_CACHE_PATH", place.path("cache"));
     assert!(command.output().expect("mpp runs").status.success());
 }
+
+/// A recording of process `pid` in the folder `name`: one block of 8 bytes for a call that returns to `address`.
+fn made_up(place: &Place, name: &str, pid: u32, address: u64, maps: &str) {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_nanos();
+    let facts = format!("# stacks_marked = 1\n# time_nanos = {now}\n# duration_nanos = 60000000000\n");
+    let dump = format!("heap profile: 1: 8 [1: 8] @ heap_v2/1\n1: 8 [1: 8] @ {address:#x}\n");
+    place.write(&format!("{name}/{pid}/heap.prof"), format!("{dump}{facts}MAPPED_LIBRARIES:\n{maps}"));
+}
+
+#[test]
+fn code_made_at_run_time_has_the_names_of_the_perf_map() {
+    let place = Place::new();
+    let mut child = Command::new("true").spawn().expect("`true` runs");
+    let pid = child.id();
+    let anonymous = "7f0000000000-7f0000001000 rwxp 00000000 00:00 0\n";
+    made_up(&place, "jit", pid, 0x7f00_0000_0124, anonymous);
+    child.wait().expect("an end");
+    let report = |arguments: &[&str]| {
+        let all = ["top", "-q", "--format", "json", "jit"];
+        let report = json(&place.run(all.iter().chain(arguments)).exits(0).stdout);
+        report["rows"][0]["name"].as_str().expect("a name").to_owned()
+    };
+    assert_ne!(report(&[]), "LazyCompile:~work app.js:7");
+    let map = place.write("map", "7f0000000100 40 LazyCompile:~work app.js:7\n");
+    assert_eq!(report(&["--perf-map", "map"]), "LazyCompile:~work app.js:7");
+    // Where the process itself would have left it.
+    let left = std::path::PathBuf::from(format!("/tmp/perf-{pid}.map"));
+    std::fs::copy(map, &left).expect("a copy");
+    let found = std::panic::catch_unwind(|| report(&[]));
+    std::fs::remove_file(left).expect("it was there");
+    assert_eq!(found.expect("a report"), "LazyCompile:~work app.js:7");
+}
+
+#[test]
+fn a_deleted_program_is_found_while_it_runs() {
+    let place = Place::new();
+    let program = place.compile(
+        "waits",
+        "#include <stdio.h>\n__attribute__((noinline)) int wait_for_it(void) { return getchar(); }\n\
+         int main(void) { puts(\"here\"); fflush(stdout); return wait_for_it(); }\n",
+        &["-g", "-O1", "-Wl,--build-id=sha1"],
+    );
+    let id = build_id(&place, "waits");
+    let table = Command::new("nm").arg(&program).output().expect("nm (binutils) runs");
+    let table = String::from_utf8(table.stdout).expect("names");
+    let line = table.lines().find(|line| line.ends_with(" wait_for_it")).expect("the function");
+    let offset = u64::from_str_radix(line.split(' ').next().expect("a number"), 16).expect("a number");
+    let mut child = Command::new(&program)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut here = [0; 5];
+    std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut here).expect("a line");
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", child.id())).expect("its memory map");
+    let start = u64::from_str_radix(maps.split('-').next().expect("a number"), 16).expect("a number");
+    std::fs::remove_file(&program).expect("the program was there");
+    let maps = format!("# build_id {id} {}\n", program.display()) + "MAPPED_LIBRARIES:\n" + &maps;
+    made_up(&place, "live", child.id(), start + offset + 1, "");
+    let dump = format!("live/{}/heap.prof", child.id());
+    let text = std::fs::read_to_string(place.path(&dump)).expect("the dump");
+    place.write(&dump, text.replace("MAPPED_LIBRARIES:\n", &maps));
+    let report = |folder: &str| {
+        let report =
+            json(&place.run(["modules", "-q", "--no-symbol-cache", "--format", "json", folder]).exits(0).stdout);
+        module(&report, "waits").clone()
+    };
+    let while_it_runs = report("live");
+    drop(child.stdin.take());
+    child.wait().expect("an end");
+    assert_eq!((&while_it_runs["symbols"], &while_it_runs["identity"]), (&"dwarf".into(), &"build-id".into()));
+    assert_eq!(while_it_runs["lines_bytes"], 8, "{while_it_runs:#}");
+    let afterwards = report("live");
+    assert_eq!((&afterwards["symbols"], &afterwards["identity"]), (&"none".into(), &Value::Null), "{afterwards:#}");
+}
