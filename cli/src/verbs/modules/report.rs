@@ -66,7 +66,7 @@ impl Row<'_> {
     fn lacks_something(&self) -> bool {
         let resolved = self.share.resolved;
         let has_problems = self.found.is_some_and(|found| !found.problems.is_empty());
-        resolved.nothing >= 0.5 || (resolved.names >= 0.5 && self.source() != "dwarf") || has_problems
+        resolved.nothing >= 0.5 || (resolved.names >= 0.5 && !["dwarf", "pdb"].contains(&self.source())) || has_problems
     }
 
     /// What would help: a command, or advice in words. `again` is how the input is named. Not escaped.
