@@ -193,11 +193,24 @@ fn debug_files_are_found_where_the_flags_say() {
     let report = place.mpp().args(["top", "-q", "out", "--no-symbol-cache"]).env("MPP_DEBUG_DIR", "debug").output();
     assert!(String::from_utf8(report.expect("mpp runs").stdout).expect("text").contains("app.c:7"));
 
+    // In debuginfod's cache, as GDB may have left it; nobody is asked.
+    let cached = place.write(&format!("cache/{id}/debuginfo"), "");
+    std::fs::copy(place.path(&format!("debug/.build-id/{}/{}.debug", &id[..2], &id[2..])), cached).expect("a copy");
+    let with_cache = |arguments: &[&str]| {
+        let mut command = place.mpp();
+        command.args(["modules", "-q", "out", "--format", "json", "--no-symbol-cache"]).args(arguments);
+        command.env("DEBUGINFOD_CACHE_PATH", place.path("cache")).env("DEBUGINFOD_URLS", "http://127.0.0.1:1/");
+        let output = command.output().expect("mpp runs");
+        module(&json(&String::from_utf8_lossy(&output.stdout)), "app")["symbols"].as_str().expect("a word").to_owned()
+    };
+    assert_eq!(with_cache(&[]), "dwarf");
+    assert_eq!(with_cache(&["--debuginfod", "off"]), "symtab");
+
     place.run(["modules", "out", "--debuginfod", "maybe"]).exits(2).says("off, cache, on");
     // Nobody listens there: asked once, told once.
     let mut command = place.mpp();
     command.args(["modules", "out", "--debuginfod", "on", "--no-symbol-cache"]);
-    command.env("DEBUGINFOD_URLS", "http://127.0.0.1:1/").env("DEBUGINFOD_CACHE_PATH", place.path("cache"));
+    command.env("DEBUGINFOD_URLS", "http://127.0.0.1:1/").env("DEBUGINFOD_CACHE_PATH", place.path("empty"));
     assert!(command.output().expect("mpp runs").status.success());
 }
 
