@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
 use crate::verbs::{
-    ctl::CtlArgs, flame::FlameArgs, modules::ModulesArgs, run::RunArgs, symbolize::SymbolizeArgs,
+    bundle::BundleArgs, ctl::CtlArgs, flame::FlameArgs, modules::ModulesArgs, run::RunArgs, symbolize::SymbolizeArgs,
     timeline::TimelineArgs, top::TopArgs,
 };
 
@@ -44,6 +44,8 @@ pub(crate) enum Verb {
     Modules(ModulesArgs),
     /// Write a profile with the names of its functions in it; look up addresses of a program or library
     Symbolize(SymbolizeArgs),
+    /// Pack a profile and the symbols that it needs into one file for another machine
+    Bundle(BundleArgs),
     /// Ask a process that runs, or tell it what to do
     Ctl(CtlArgs),
 }
@@ -78,7 +80,7 @@ pub(crate) enum ColorChoice {
 /// What an analysis verb reads.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InputArgs {
-    /// A heap profile, a recording folder, or `-` for standard input [default: the newest recording below this folder]
+    /// A heap profile, a recording folder, a bundle, or `-` for standard input [default: the newest recording below this folder]
     #[arg(value_name = "INPUT")]
     pub(crate) input: Option<PathBuf>,
     /// The process of a recording to show [default: the one that was started]
@@ -206,6 +208,10 @@ pub(crate) struct SymbolArgs {
     #[arg(long, value_enum, value_name = "WHEN", default_value = "cache", env = "MPP_DEBUGINFOD")]
     #[arg(hide_env_values = true)]
     pub(crate) debuginfod: DebuginfodChoice,
+    /// Take symbols from a bundle that `mpp bundle` has made, before all else; can be given more than once
+    #[arg(long, value_name = "FILE", env = "MPP_BUNDLE", hide_env_values = true, value_delimiter = ':')]
+    #[arg(action = ArgAction::Append)]
+    pub(crate) bundle: Vec<PathBuf>,
     /// Show source files that were in folder FROM as if they were in TO; can be given more than once, the first that
     /// fits counts
     #[arg(long, value_name = "FROM=TO", env = "MPP_SOURCE_DIR", hide_env_values = true, value_delimiter = ':')]

@@ -1,12 +1,13 @@
-//! From what the user named to profiles in memory: a file, standard input, a recording folder, or nothing at all.
+//! From what the user named to profiles in memory: a file, standard input, a recording folder, a bundle, or nothing at all.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use mpp_profile::{Metric, Profile};
 
 use crate::args::{CommonArgs, InputArgs, SymbolArgs};
+use crate::bundle::{self, Stored};
 use crate::exit::{Code, Failure, OrExit};
 use crate::merge;
 use crate::message;
@@ -53,22 +54,92 @@ pub(crate) fn load(input: &InputArgs, symbols: &SymbolArgs, common: CommonArgs) 
     };
     let loaded = match recording {
         Some(recording) => load_recording(&recording, input, symbols, common)?,
-        None => {
-            if let Some(pid) = input.pid {
-                let why = format!("--pid {pid} chooses a process of a recording folder, and the input is a file");
-                return Err(Failure::new(Code::Usage, why));
-            }
-            let path = input.input.as_deref().unwrap_or(Path::new("-"));
-            let mut profile = read(path)?;
-            let symbols = symbolize([&mut profile].into_iter(), symbols, common);
-            Loaded { profile, symbols, source: name(path), again: again(input), processes: None }
-        }
+        None => load_file(input.input.as_deref().unwrap_or(Path::new("-")), input, symbols, common)?,
     };
     tell_oddities(&loaded, common);
     Ok(loaded)
 }
 
-fn open(folder: &Path) -> Result<Recording, Failure> {
+fn load_file(path: &Path, input: &InputArgs, symbols: &SymbolArgs, common: CommonArgs) -> Result<Loaded, Failure> {
+    let opened = open_file(path)?;
+    if opened.is_bundle() {
+        return bundle::load(opened, input, symbols, common);
+    }
+    if let Some(pid) = input.pid {
+        return Err(no_process(pid));
+    }
+    let source = opened.name.clone();
+    let mut profile = mpp_profile::read(opened.reader(), &source).or_exit(Code::Input)?;
+    let stored = bundle::stored(&symbols.bundle)?;
+    let symbols = symbolize([&mut profile].into_iter(), symbols, stored, common);
+    Ok(Loaded { profile, symbols, source, again: again(input), processes: None })
+}
+
+/// That the input has no processes to choose from.
+pub(crate) fn no_process(pid: u32) -> Failure {
+    let why = format!("--pid {pid} chooses a process of a recording folder, and the input is a file");
+    Failure::new(Code::Usage, why)
+}
+
+/// Whether a process that the user wants is among those that `source` has; any, if none is wanted.
+///
+/// # Errors
+/// If it is not.
+pub(crate) fn check_process(source: &str, wanted: Option<u32>, all: &[u32]) -> Result<(), Failure> {
+    match wanted {
+        Some(pid) if !all.contains(&pid) => {
+            let why = format!("{source}: has no profile of process {pid}, but of {}", list(all));
+            Err(Failure::new(Code::Input, why))
+        }
+        _ if all.is_empty() => {
+            let why = "holds no profile: does the program still run? It writes its profile when it exits";
+            Err(Failure::new(Code::Input, format!("{source}: {why}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A file or standard input whose first bytes were looked at.
+pub(crate) struct Opened {
+    /// What it is called in messages.
+    pub(crate) name: String,
+    head: Vec<u8>,
+    rest: Box<dyn Read>,
+}
+
+impl Opened {
+    /// Whether it is a bundle.
+    pub(crate) fn is_bundle(&self) -> bool {
+        mpp_profile::formats::bundle::is_bundle(&self.head)
+    }
+
+    /// All of it.
+    pub(crate) fn reader(self) -> Box<dyn Read> {
+        Box::new(Cursor::new(self.head).chain(self.rest))
+    }
+}
+
+/// Opens a file, or standard input for `-`.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn open_file(path: &Path) -> Result<Opened, Failure> {
+    let name = name(path);
+    let failed = |error: io::Error| Failure::new(Code::Input, format!("{name}: {error}"));
+    let mut rest: Box<dyn Read> = match path == Path::new("-") {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(path).map_err(failed)?),
+    };
+    let mut head = Vec::new();
+    (&mut rest).take(mpp_profile::formats::bundle::HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+    Ok(Opened { name, head, rest })
+}
+
+/// A recording in a folder.
+///
+/// # Errors
+/// If it is none.
+pub(crate) fn open(folder: &Path) -> Result<Recording, Failure> {
     let not_one = || {
         let why = "is a folder, but not a recording: it has neither recording.json nor <pid>/heap.prof or dhat.json";
         Failure::new(Code::Input, format!("{}: {why}", folder.display()))
@@ -113,7 +184,7 @@ fn load_recording(
         ([(pid, _)], [profile]) => process::hints(*pid, profile, symbol_args),
         _ => symbol_args.clone(),
     };
-    let symbols = symbolize(profiles.iter_mut(), symbol_args, common);
+    let symbols = symbolize(profiles.iter_mut(), symbol_args, bundle::stored(&symbol_args.bundle)?, common);
     let shown: Vec<u32> = chosen.iter().map(|(pid, _)| *pid).collect();
     let executable = match profiles.as_slice() {
         [only] => executable(only).map(str::to_owned),
@@ -146,12 +217,9 @@ fn main_process(recording: &Recording, pids: &[u32]) -> u32 {
 /// # Errors
 /// If it cannot be read or is no profile; the message names the place.
 pub(crate) fn read(path: &Path) -> Result<Profile, Failure> {
-    let name = name(path);
-    if path == Path::new("-") {
-        return mpp_profile::read(io::stdin().lock(), &name).or_exit(Code::Input);
-    }
-    let file = File::open(path).map_err(|error| Failure::new(Code::Input, format!("{name}: {error}")))?;
-    mpp_profile::read(file, &name).or_exit(Code::Input)
+    let opened = open_file(path)?;
+    let name = opened.name.clone();
+    mpp_profile::read(opened.reader(), &name).or_exit(Code::Input)
 }
 
 /// What an input is called in messages.
@@ -163,10 +231,11 @@ fn name(path: &Path) -> String {
 pub(crate) fn symbolize<'a>(
     profiles: impl Iterator<Item = &'a mut Profile>,
     args: &SymbolArgs,
+    stored: Stored,
     common: CommonArgs,
 ) -> Symbols {
     with_spinner("looking up functions and lines", common.quiet, || {
-        let mut symbols = Symbols::new(args);
+        let mut symbols = Symbols::new(args, stored);
         profiles.for_each(|profile| symbols.resolve(profile));
         symbols
     })
@@ -214,7 +283,7 @@ pub(crate) fn shell_word(path: &Path) -> String {
 }
 
 /// See [`Loaded::again`].
-fn again(input: &InputArgs) -> Option<String> {
+pub(crate) fn again(input: &InputArgs) -> Option<String> {
     let mut words = Vec::new();
     match input.input.as_deref() {
         // It has been read, and is gone.

@@ -5,6 +5,7 @@
 //! [`exit`].
 
 mod args;
+mod bundle;
 mod clock;
 mod exit;
 mod heading;
@@ -51,6 +52,7 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::Symbolize(args) => verbs::symbolize::symbolize(args, common).map(|()| 0),
         Verb::Modules(args) => verbs::modules::modules(args, common).map(|()| 0),
         Verb::Timeline(args) => verbs::timeline::timeline(args, common).map(|()| 0),
+        Verb::Bundle(args) => verbs::bundle::bundle(args, common).map(|()| 0),
         Verb::Ctl(args) => verbs::ctl::ctl(args).map(|()| 0),
     }
 }

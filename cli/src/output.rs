@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -26,6 +27,19 @@ pub(crate) fn to_stdout(result: &[u8]) -> anyhow::Result<()> {
 /// # Errors
 /// If the file exists and may not be replaced, or cannot be written.
 pub(crate) fn to_file(path: &Path, result: &[u8], may_replace: impl FnOnce() -> bool) -> anyhow::Result<()> {
+    write(path, result, 0o666, may_replace)
+}
+
+/// The same, readable by its owner alone.
+///
+/// # Errors
+/// As [`to_file`].
+pub(crate) fn to_private_file(path: &Path, result: &[u8], may_replace: impl FnOnce() -> bool) -> anyhow::Result<()> {
+    write(path, result, 0o600, may_replace)
+}
+
+/// `mode` is that of a new file, less what the user's mask takes away.
+fn write(path: &Path, result: &[u8], mode: u32, may_replace: impl FnOnce() -> bool) -> anyhow::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => bail!("{} is a folder; name a file", path.display()),
         Ok(metadata) if !metadata.is_file() => {
@@ -40,7 +54,7 @@ pub(crate) fn to_file(path: &Path, result: &[u8], may_replace: impl FnOnce() -> 
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let write = || -> io::Result<()> {
-        OpenOptions::new().write(true).create_new(true).open(&temporary)?.write_all(result)?;
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?.write_all(result)?;
         fs::rename(&temporary, path)
     };
     write()

@@ -183,6 +183,13 @@ impl Recording {
         dumps
     }
 
+    /// The other dumps of a process whose profile to show is `shown`: the same in another form, and what something has triggered.
+    pub(crate) fn other_dumps(&self, pid: u32, shown: &Path) -> Vec<PathBuf> {
+        let folder = self.folder.join(pid.to_string());
+        let last = [EXACT_DUMP, DUMP, PACKED].into_iter().map(|name| folder.join(name)).filter(|path| path.is_file());
+        last.chain(numbered_in(&folder)).filter(|path| path != shown).collect()
+    }
+
     /// The same of timelines.
     pub(crate) fn timelines(&self) -> Vec<(u32, PathBuf)> {
         let folders = self.process_folders().into_iter();
@@ -235,6 +242,11 @@ pub(crate) fn numbered_in(folder: &Path) -> Vec<PathBuf> {
     let mut numbered: Vec<_> = entries.filter_map(|path| Some((number_of(path.file_name()?)?, path))).collect();
     numbered.sort_unstable();
     numbered.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Whether the file of this path is a dump that something has triggered.
+pub(crate) fn is_numbered(path: &str) -> bool {
+    Path::new(path).file_name().is_some_and(|name| number_of(name).is_some())
 }
 
 /// Whether it is one of `heap`, and its number.

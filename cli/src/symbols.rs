@@ -14,6 +14,7 @@ use mpp_symbolizer::{
 };
 
 use crate::args::{DebuginfodChoice, SourceDir, SymbolArgs};
+use crate::bundle::Stored;
 use crate::preload::cache_folder;
 use crate::progress;
 
@@ -58,10 +59,10 @@ pub(crate) struct Found {
 }
 
 impl Symbols {
-    /// Looks where the flags say.
-    pub(crate) fn new(args: &SymbolArgs) -> Symbols {
+    /// Looks in what is stored, then where the flags say.
+    pub(crate) fn new(args: &SymbolArgs, stored: Stored) -> Symbols {
         let source_dirs = args.source_dir.clone();
-        Symbols { symbolizer: Symbolizer::new(options(args)), source_dirs, found: Vec::new() }
+        Symbols { symbolizer: Symbolizer::new(stored.options(args)), source_dirs, found: Vec::new() }
     }
 
     /// Fills in the names of all locations that have none yet, in one batch, and moves the files of all.
@@ -156,7 +157,7 @@ fn debuginfod(choice: DebuginfodChoice) -> Debuginfod {
 }
 
 /// Where symbols come from: in one word for programs, the file if it is told, and in words.
-fn source(source: &SymbolSource) -> (&'static str, Option<&Path>, &'static str) {
+pub(crate) fn source(source: &SymbolSource) -> (&'static str, Option<&Path>, &'static str) {
     match source.origin() {
         SymbolSource::Dwarf { file } => ("dwarf", Some(file), "lines and inlined functions from"),
         SymbolSource::Symtab { file } => ("symtab", Some(file), "names only, from the symbol table of"),
@@ -221,11 +222,12 @@ impl Found {
 }
 
 /// Lower-case hex digits.
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn module(module: &mpp_profile::Module) -> mpp_symbolizer::Module {
+/// A module in the symbolizer's terms.
+pub(crate) fn module(module: &mpp_profile::Module) -> mpp_symbolizer::Module {
     // The symbolizer wants the kernel's mark, which makes it distrust the file that has the path by now.
     let mark = if module.deleted { DELETED } else { "" };
     mpp_symbolizer::Module {

@@ -1,7 +1,6 @@
 //! The timeline of one process, read once: its measurements, its marks, and how far it can be trusted.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use mpp_profile::formats::Limits;
@@ -9,6 +8,7 @@ use mpp_profile::formats::timeline::{self, Ending, Header, Item, Tick};
 use mpp_profile::units::{bytes, count};
 
 use crate::exit::{Code, Failure, OrExit};
+use crate::{bundle, input};
 
 /// What a timeline tells besides its samples.
 #[derive(Debug)]
@@ -30,17 +30,17 @@ pub(crate) struct Measured {
     pub(crate) latest: u64,
 }
 
-/// Reads a timeline; `-` is standard input.
+/// Reads a timeline, or that of a process in a bundle; `-` is standard input.
 ///
 /// # Errors
 /// If it cannot be read, or is none.
-pub(crate) fn read(path: &Path) -> Result<Measured, Failure> {
-    let name = path.display().to_string();
-    if path == Path::new("-") {
-        return measured(io::stdin().lock(), "standard input");
+pub(crate) fn read(path: &Path, pid: Option<u32>) -> Result<Measured, Failure> {
+    let opened = input::open_file(path)?;
+    let name = opened.name.clone();
+    if opened.is_bundle() {
+        return measured(&bundle::timeline(opened, pid)?[..], &name);
     }
-    let file = File::open(path).map_err(|error| Failure::new(Code::Input, format!("{name}: {error}")))?;
-    measured(BufReader::with_capacity(1 << 18, file), &name)
+    measured(BufReader::with_capacity(1 << 18, opened.reader()), &name)
 }
 
 fn measured(input: impl Read, name: &str) -> Result<Measured, Failure> {

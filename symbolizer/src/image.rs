@@ -156,13 +156,7 @@ fn sorted(addresses: &[Option<u64>]) -> Vec<u64> {
 
 impl Place {
     pub(crate) fn new(file_address: u64, frames: Vec<Frame>) -> Self {
-        let quality = if frames.iter().any(|frame| frame.line != 0 && frame.file.is_some()) {
-            Quality::Lines
-        } else if frames.iter().any(|frame| frame.function.is_some()) {
-            Quality::Name
-        } else {
-            Quality::Nothing
-        };
+        let quality = Quality::of(&frames);
         // A file without a line and a function says nothing.
         let frames = if quality == Quality::Nothing { Vec::new() } else { frames };
         Place { file_address, frames, quality }

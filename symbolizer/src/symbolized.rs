@@ -30,6 +30,19 @@ pub enum Quality {
     Nothing,
 }
 
+impl Quality {
+    /// What the functions at an address tell.
+    pub(crate) fn of(frames: &[Frame]) -> Self {
+        if frames.iter().any(|frame| frame.line != 0 && frame.file.is_some()) {
+            Quality::Lines
+        } else if frames.iter().any(|frame| frame.function.is_some()) {
+            Quality::Name
+        } else {
+            Quality::Nothing
+        }
+    }
+}
+
 /// One function at an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {

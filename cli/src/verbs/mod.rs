@@ -1,5 +1,6 @@
 //! One file per verb: parse the flags, call the crates that know, render.
 
+pub(crate) mod bundle;
 pub(crate) mod ctl;
 pub(crate) mod flame;
 pub(crate) mod modules;

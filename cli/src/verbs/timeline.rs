@@ -33,7 +33,7 @@ committed is what the allocator has handed out and not given back; purged is wha
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TimelineArgs {
-    /// A timeline.bin, a recording folder, or `-` for standard input [default: the newest recording below this folder]
+    /// A timeline.bin, a recording folder, a bundle, or `-` for standard input [default: the newest recording below this folder]
     #[arg(value_name = "INPUT")]
     input: Option<PathBuf>,
     /// The process of a recording to show [default: the one that was started]
@@ -70,7 +70,7 @@ enum TimelineFormat {
 /// If there is no timeline, or it cannot be read, or the report cannot be written.
 pub(crate) fn timeline(args: &TimelineArgs, common: CommonArgs) -> Result<(), Failure> {
     let path = find(args, common)?;
-    let measured = timeline::read(&path)?;
+    let measured = timeline::read(&path, args.pid)?;
     for oddity in measured.oddities() {
         message::warning(common, format!("{}: {oddity}", path.display()));
     }

@@ -70,6 +70,10 @@ pub(super) fn detect(head: &[u8]) -> Detected {
     if head.starts_with(super::timeline::MAGIC) {
         return Detected::Timeline;
     }
+    if head.get(257..262) == Some(b"ustar") {
+        let what = "a tar archive, or a part of a bundle";
+        return Detected::Unsupported { what, advice: "give the bundle as it is, or unpack it" };
+    }
     if let Some(found) = heap_text(text, bom).or_else(|| magic(text)).or_else(|| binary(text)).or_else(|| json(text)) {
         return found;
     }

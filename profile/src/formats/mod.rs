@@ -1,5 +1,6 @@
 //! Readers and writers, one folder per format. The format of an input is found out from its content, never its name.
 
+pub mod bundle;
 mod detect;
 mod dhat;
 pub mod heap_text;

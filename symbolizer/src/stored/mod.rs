@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::{Frame, Name, SymbolSource};
+use crate::{Frame, Name, Quality, SymbolSource};
 
 pub(crate) use first::{symbolize, trim_cache};
 
@@ -81,6 +81,13 @@ struct Texts {
     all: String,
     /// Where each ends.
     ends: Vec<u32>,
+}
+
+impl StoredAnswer {
+    /// How much is known.
+    pub fn quality(&self) -> Quality {
+        Quality::of(&self.frames)
+    }
 }
 
 impl StoredSymbols {
@@ -156,10 +163,11 @@ impl StoredSymbols {
         (0..self.entries.len()).filter_map(move |index| lookup.at(index))
     }
 
-    /// These answers, and those of `older` that are not among them.
-    fn with(&self, older: &StoredSymbols) -> StoredSymbols {
-        let answers = self.raw_answers().chain(older.raw_answers());
-        let all = StoredSymbols::new(self.path.clone(), self.build_id.clone(), self.source.clone(), answers);
+    /// These answers, and those of `other`, which must be about the same file, that are not among them.
+    pub fn with(&self, other: &StoredSymbols) -> StoredSymbols {
+        let answers = self.raw_answers().chain(other.raw_answers());
+        let source = if self.source == SymbolSource::None { &other.source } else { &self.source };
+        let all = StoredSymbols::new(self.path.clone(), self.build_id.clone(), source.clone(), answers);
         StoredSymbols { state: self.state, ..all }
     }
 

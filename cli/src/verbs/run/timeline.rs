@@ -67,7 +67,7 @@ pub(crate) fn lines(recording: &Recording, pid: Option<u32>) -> Vec<String> {
     let Some((_, path)) = recording.timelines().into_iter().find(|(known, _)| Some(*known) == pid) else {
         return Vec::new();
     };
-    match timeline::read(&path) {
+    match timeline::read(&path, None) {
         Ok(measured) => measured
             .peaks()
             .into_iter()
@@ -79,7 +79,10 @@ pub(crate) fn lines(recording: &Recording, pid: Option<u32>) -> Vec<String> {
 
 /// Whether a timeline has any sample in it.
 pub(crate) fn tells_something(recording: &Recording) -> bool {
-    recording.timelines().iter().any(|(_, path)| timeline::read(path).is_ok_and(|measured| measured.allocations > 0))
+    recording
+        .timelines()
+        .iter()
+        .any(|(_, path)| timeline::read(path, None).is_ok_and(|measured| measured.allocations > 0))
 }
 
 /// What to say of a recording that has timelines and no profile.
