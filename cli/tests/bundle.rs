@@ -182,6 +182,11 @@ fn source_files_can_stay_at_home() {
     recorded.bundle("b.tar.gz", &["--strip-source"]);
     let files = contents(&recorded.place, "b.tar.gz");
     assert_nowhere(&files, &["zebra.cc", "stl_vector.h", "new_allocator.h"]);
+    for (name, content) in files.iter().filter(|(name, _)| name.ends_with(".sym")) {
+        let stored = mpp_symbolizer::StoredSymbols::from_bytes(Path::new(name), content).expect("stored symbols");
+        let mut frames = stored.answers().flat_map(|answer| answer.frames);
+        assert!(!stored.is_empty() && frames.all(|frame| frame.line == 0 && frame.file.is_none()), "{name}");
+    }
     let folded = recorded.folded("zebra-rec");
     recorded.lose_the_originals();
     assert_eq!(recorded.folded("b.tar.gz"), folded);

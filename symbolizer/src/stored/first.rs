@@ -158,7 +158,8 @@ fn keep(
     build_id: &[u8],
     state: Option<FileState>,
 ) {
-    let is_final = matches!(report.source, SymbolSource::Dwarf { .. }) && report.problems.is_empty();
+    let is_debug_information = matches!(report.source, SymbolSource::Dwarf { .. } | SymbolSource::Pdb { .. });
+    let is_final = is_debug_information && report.problems.is_empty();
     if !is_final || report.found_build_id.as_deref() != Some(build_id) {
         return;
     }

@@ -1,6 +1,7 @@
 //! Takes out of a bundle what must not leave the machine.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use mpp_profile::formats::bundle::BundledProfile;
@@ -178,15 +179,19 @@ impl Concealer {
     }
 
     fn source(&self, source: &SymbolSource) -> SymbolSource {
-        match (source, self.pseudonyms.is_some()) {
-            (SymbolSource::Dwarf { file }, true) => {
-                SymbolSource::Dwarf { file: self.module_path(&file.to_string_lossy()).into() }
-            }
-            (SymbolSource::Symtab { file }, true) => {
-                SymbolSource::Symtab { file: self.module_path(&file.to_string_lossy()).into() }
-            }
-            (SymbolSource::PerfMap { .. }, true) => SymbolSource::PerfMap { file: "".into() },
-            _ => source.clone(),
+        if self.pseudonyms.is_none() {
+            return source.clone();
+        }
+        let concealed = |file: &Path| self.module_path(&file.to_string_lossy()).into();
+        match source.origin() {
+            SymbolSource::Dwarf { file } => SymbolSource::Dwarf { file: concealed(file) },
+            SymbolSource::Pdb { file } => SymbolSource::Pdb { file: concealed(file) },
+            SymbolSource::Symtab { file } => SymbolSource::Symtab { file: concealed(file) },
+            SymbolSource::PerfMap { file } => SymbolSource::PerfMap { file: concealed(file) },
+            SymbolSource::MiniDebugInfo => SymbolSource::MiniDebugInfo,
+            SymbolSource::Dynsym => SymbolSource::Dynsym,
+            SymbolSource::Vdso => SymbolSource::Vdso,
+            SymbolSource::Stored { .. } | SymbolSource::None => SymbolSource::None,
         }
     }
 }
