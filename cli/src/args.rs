@@ -186,12 +186,9 @@ pub(crate) struct SymbolArgs {
     #[arg(long, value_name = "DIR", env = "MPP_SYSROOT", hide_env_values = true)]
     pub(crate) sysroot: Option<PathBuf>,
     /// The process that was profiled, if it still runs: its files are read through /proc, also those of its container and
-    /// deleted ones; so is its perf map
+    /// deleted ones; so is its perf map [default: the process of a recording, while it runs the program of the profile]
     #[arg(long, value_name = "PID", env = "MPP_PROC", hide_env_values = true)]
     pub(crate) proc: Option<u32>,
-    /// Map of code that was made at run time, as JIT compilers write it to /tmp/perf-PID.map
-    #[arg(long, value_name = "FILE", env = "MPP_PERF_MAP", hide_env_values = true)]
-    pub(crate) perf_map: Option<PathBuf>,
     /// Read debug information again, and do not keep what is found below $XDG_CACHE_HOME/mpp/symbols
     #[arg(long, env = "MPP_NO_SYMBOL_CACHE", hide_env_values = true)]
     pub(crate) no_symbol_cache: bool,
@@ -199,10 +196,6 @@ pub(crate) struct SymbolArgs {
     /// process of a recording has written it]
     #[arg(long, value_name = "FILE", env = "MPP_PERF_MAP", hide_env_values = true)]
     pub(crate) perf_map: Option<PathBuf>,
-    /// The process that was recorded, if it still runs: its files are reached through it. Not a flag: numbers of
-    /// processes are used again, so this needs a recording to compare with.
-    #[arg(skip)]
-    pub(crate) process: Option<u32>,
     /// Whether debuginfod may help: use what its cache has already (cache), ask the servers in DEBUGINFOD_URLS as well,
     /// which tells them which programs you look at (on), or neither (off)
     #[arg(long, value_enum, value_name = "WHEN", default_value = "cache", env = "MPP_DEBUGINFOD")]

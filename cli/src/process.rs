@@ -18,12 +18,12 @@ const SLACK: Duration = Duration::from_secs(2);
 /// the perf map that it has written.
 pub(crate) fn hints(pid: u32, profile: &Profile, args: &SymbolArgs) -> SymbolArgs {
     let mut args = args.clone();
-    if args.sysroot.is_some() {
-        // Of another machine.
+    if args.sysroot.is_some() || args.proc.is_some() {
+        // Of another machine, or told.
         return args;
     }
     if runs(pid, profile) {
-        args.process = Some(pid);
+        args.proc = Some(pid);
     } else if args.perf_map.is_none() && !Path::new(&format!("/proc/{pid}")).exists() {
         args.perf_map = perf_map(&PathBuf::from(format!("/tmp/perf-{pid}.map")), profile);
     }

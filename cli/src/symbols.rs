@@ -134,8 +134,6 @@ pub(crate) fn options(args: &SymbolArgs) -> Options {
         pid: args.proc,
         perf_map: args.perf_map.clone(),
         debuginfod: debuginfod(args.debuginfod),
-        pid: args.process,
-        perf_map: args.perf_map.clone(),
         cache_dir: if args.no_symbol_cache { None } else { cache_folder().map(|folder| folder.join("mpp/symbols")) },
         ..Options::default()
     }
