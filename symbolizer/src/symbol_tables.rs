@@ -173,8 +173,6 @@ fn without_version(name: &[u8]) -> &[u8] {
         None | Some(0) => name,
         // In names of Visual C++ it ends a part.
         _ if name.starts_with(b"?") => name,
-        // Labels that NASM makes up: `..@4.loop`.
-        Some(at) if name[..at].iter().all(|&byte| byte == b'.') => name,
         Some(at) => &name[..at],
     }
 }

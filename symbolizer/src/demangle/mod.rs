@@ -125,7 +125,10 @@ impl fmt::Write for Bounded {
 /// Splits `name@version` or `name@@version`.
 fn split_version(raw: &str) -> (&str, Option<&str>) {
     match raw.split_once('@') {
-        Some((name, version)) if !name.is_empty() => (name, Some(version.trim_start_matches('@'))),
+        // The labels that NASM and Yasm make up, `..@4.loop`, have no version.
+        Some((name, version)) if !name.bytes().all(|byte| byte == b'.') => {
+            (name, Some(version.trim_start_matches('@')))
+        }
         _ => (raw, None),
     }
 }
@@ -187,6 +190,7 @@ mod tests {
         check("read_file.part.0.cold", "read_file [clone .part.0] [clone .cold]");
         check("memcpy@@GLIBC_2.14", "memcpy");
         check("memcpy@plt", "memcpy@plt");
+        check("..@4.crcB3_loop", "..@4.crcB3_loop");
         check("runtime.mallocgc", "runtime.mallocgc");
         check("main.main.func1", "main.main.func1");
         check(".cold", ".cold");
