@@ -132,6 +132,10 @@ fn a_file_with_lines_beats_a_stored_name() {
     let options = Options { stored, ..Options::default() };
     let (poor, source) = subject.ask(&options);
     assert!(poor.iter().all(|answer| answer.quality == Quality::Name) && !is_stored(&source));
+    // Without files it is all there is, and nothing is missing.
+    let mut symbolizer = Symbolizer::new(Options { only_stored: true, ..options.clone() });
+    assert_eq!(symbolizer.symbolize(&subject.modules(), &subject.moved()), poor);
+    assert!(symbolizer.report()[0].problems.is_empty(), "{:?}", symbolizer.report()[0].problems);
     std::fs::rename(&whole, &subject.program).expect("it is ours");
     assert_eq!(subject.ask(&options).0, subject.truth);
 }

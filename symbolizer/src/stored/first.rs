@@ -24,8 +24,9 @@ pub(crate) fn symbolize(image: &Image, options: &Options, permits: &Permits) -> 
     let mut report = if rest.offsets.is_empty() {
         report_of(image)
     } else if options.only_stored {
-        let problem = Error::NotStored { path: image.path.clone() };
-        ModuleReport { problems: vec![problem], ..report_of(image) }
+        let is_missing = places.iter().any(Option::is_none);
+        let problem = is_missing.then(|| Error::NotStored { path: image.path.clone() });
+        ModuleReport { problems: problem.into_iter().collect(), ..report_of(image) }
     } else {
         let (found, report) = with_cache(&rest, options, permits);
         for (offset, found) in rest.offsets.iter().zip(found) {
