@@ -28,10 +28,11 @@ struct Args {
     /// Only tools whose name matches this expression; ours always take part
     #[arg(long, value_name = "REGEX")]
     tools: Option<Regex>,
-    /// A big program with its debug information in it; without it there are no such rows
+    /// A big program with its debug information in it [default: `giant` in the folder of --work; without it there are no
+    /// such rows]
     #[arg(long, value_name = "FILE")]
     giant: Option<PathBuf>,
-    /// The same with its debug information packed (zlib)
+    /// The same with its debug information packed (zlib) [default: `giant-packed` there]
     #[arg(long, value_name = "FILE")]
     packed: Option<PathBuf>,
     /// The program mpp [default: beside this program]
@@ -88,7 +89,7 @@ fn measured(args: &Args, work: &Path) -> Result<Results, String> {
     let mpp = args.mpp.clone().map_or_else(|| beside("mpp"), Ok)?;
     let (mut asked, missing) = tools::all(&mpp, &work.join("tools"));
     asked.retain(|tool| tool.is_ours || args.tools.as_ref().is_none_or(|wanted| wanted.is_match(&tool.name)));
-    let mut rows = rows(args, &beside("mpp-workload")?);
+    let mut rows = rows(args, work, &beside("mpp-workload")?);
     rows.retain(|row| args.only.as_ref().is_none_or(|only| only.is_match(&row.name)));
     let plan = Plan {
         rows,
@@ -112,18 +113,20 @@ fn measured(args: &Args, work: &Path) -> Result<Results, String> {
     })
 }
 
-fn rows(args: &Args, small: &Path) -> Vec<Row> {
+fn rows(args: &Args, work: &Path, small: &Path) -> Vec<Row> {
     const LLVM: &str = "llvm-symbolizer 22";
     let mut rows = Vec::new();
     let mut add = |name: &str, file: &Path, count, spread, reference, target| {
         rows.push(Row { name: name.to_owned(), file: file.to_owned(), count, spread, reference, target });
     };
-    if let Some(giant) = &args.giant {
+    let made =
+        |given: &Option<PathBuf>, name| given.clone().or_else(|| Some(work.join(name)).filter(|path| path.exists()));
+    if let Some(giant) = &made(&args.giant, "giant") {
         add("giant, 1 address", giant, 1, Spread::Uniform, LLVM, (Some(0.03), Some(80.0)));
         add("giant, 2,000 clustered", giant, 2_000, Spread::Clusters(300), LLVM, (Some(1.0), None));
         add("giant, 10,000 random", giant, 10_000, Spread::Uniform, LLVM, (Some(2.0), Some(350.0)));
     }
-    if let Some(packed) = &args.packed {
+    if let Some(packed) = &made(&args.packed, "giant-packed") {
         add("giant packed, 10,000 random", packed, 10_000, Spread::Uniform, LLVM, (Some(3.5), None));
     }
     // Debug information of libc is in a file of its own (dwz and all) where libc6-dbg is installed.
