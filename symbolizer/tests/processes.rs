@@ -217,7 +217,8 @@ fn files_of_a_container() {
     let (answers, symbolizer) = running.look(running.options());
     assert_eq!((names(&answers)[0].as_str(), answers[0].quality), ("own_function", Quality::Lines));
     let report = &symbolizer.report()[0];
-    let debug = format!("/proc/{}/root/opt/debug/contained.debug", running.pid());
+    let inner_root = format!("/proc/{}/root", running.pid());
+    let debug = format!("{inner_root}/opt/debug/contained.debug");
     assert_eq!(report.source, SymbolSource::Dwarf { file: debug.into() });
     assert_eq!(report.identity, Some(Identity::NotVerified));
 }

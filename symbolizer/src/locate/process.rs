@@ -63,7 +63,8 @@ mod tests {
         let deleted = PathBuf::from(format!("{} (deleted)", path.display()));
         assert_eq!(process.mapped(&deleted, &[]).len(), 1);
         assert!(process.mapped(Path::new("/bin/other"), &[]).is_empty());
-        assert_eq!(process.root().local(Path::new("/")), Some(format!("/proc/{}/root/", std::process::id()).into()));
+        let root = Path::new("/proc").join(std::process::id().to_string()).join("root");
+        assert_eq!(process.root().local(Path::new("/")), Some(root));
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub(crate) fn find(
     }
     let pid = options.pid?;
     let process = Process::read(pid);
-    let inside = format!("/proc/{pid}/root/tmp/perf-{}.map", process.number_inside);
+    let own_root = format!("/proc/{pid}/root");
+    let inside = format!("{own_root}/tmp/perf-{}.map", process.number_inside);
     for path in [PathBuf::from(inside), PathBuf::from(format!("/tmp/perf-{pid}.map"))] {
         looked_at.push(path.clone());
         // Not through symbolic links, which anybody may put into `/tmp` under the names of files of others.
