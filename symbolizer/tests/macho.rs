@@ -5,7 +5,8 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Folder, Line, run};
+use common::opinions::llvm_lines;
+use common::{Folder, run};
 use mpp_symbolizer::{Error, Module, Options, SymbolSource, Symbolizer};
 
 const PROGRAM: &str = r#"
@@ -73,29 +74,13 @@ fn instructions(library: &Path) -> Vec<u64> {
     addresses
 }
 
-/// What `llvm-symbolizer` says, innermost first.
-fn theirs(library: &Path, addresses: &[u64]) -> Vec<Vec<Line>> {
-    let list: Vec<String> = addresses.iter().map(|address| format!("{address:#x}")).collect();
-    let text = run(Command::new("llvm-symbolizer").arg(format!("--obj={}", library.display())).args(list));
-    let answer = |answer: &str| {
-        let lines: Vec<&str> = answer.lines().collect();
-        let frame = |frame: &[&str]| {
-            let (place, _column) = frame[1].rsplit_once(':').expect("a column");
-            let (file, line) = place.rsplit_once(':').expect("a line");
-            (frame[0].to_owned(), file.rsplit('/').next().unwrap_or(file).to_owned(), line.parse().unwrap_or(0))
-        };
-        lines.chunks_exact(2).map(frame).collect()
-    };
-    text.trim_end().split("\n\n").map(answer).collect()
-}
-
 #[track_caller]
 fn assert_the_same(library: &Library, source: SymbolSource) {
     let addresses = instructions(&library.path);
     let mut symbolizer = Symbolizer::new(Options::default());
     let answers = symbolizer.symbolize_file(&library.path, &addresses).expect("a library");
     assert_eq!(symbolizer.report()[0].source, source);
-    for ((address, answer), theirs) in addresses.iter().zip(&answers).zip(theirs(&library.path, &addresses)) {
+    for ((address, answer), theirs) in addresses.iter().zip(&answers).zip(llvm_lines(&library.path, &addresses)) {
         assert_eq!(common::lines(answer), theirs, "at {address:#x} of {}", library.path.display());
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Folder, Line, run};
+use common::opinions::llvm_lines;
+use common::{Folder, run};
 use mpp_symbolizer::{Options, SymbolSource, Symbolizer};
 
 const LIBRARY: &str = r#"
@@ -60,21 +61,6 @@ fn instructions(library: &Path) -> BTreeMap<String, Vec<u64>> {
     functions
 }
 
-fn theirs(library: &Path, addresses: &[u64]) -> Vec<Vec<Line>> {
-    let list: Vec<String> = addresses.iter().map(|address| format!("{address:#x}")).collect();
-    let text = run(Command::new("llvm-symbolizer").arg(format!("--obj={}", library.display())).args(list));
-    let answer = |answer: &str| {
-        let lines: Vec<&str> = answer.lines().collect();
-        let frame = |frame: &[&str]| {
-            let (place, _column) = frame[1].rsplit_once(':').expect("a column");
-            let (file, line) = place.rsplit_once(':').expect("a line");
-            (frame[0].to_owned(), file.rsplit('/').next().unwrap_or(file).to_owned(), line.parse().unwrap_or(0))
-        };
-        lines.chunks_exact(2).map(frame).collect()
-    };
-    text.trim_end().split("\n\n").map(answer).collect()
-}
-
 #[test]
 fn dwarf_in_sections_with_long_names() {
     let folder = Folder::new();
@@ -85,7 +71,7 @@ fn dwarf_in_sections_with_long_names() {
         let mut symbolizer = Symbolizer::new(Options::default());
         let answers = symbolizer.symbolize_file(&library, &addresses).expect("a library");
         assert_eq!(symbolizer.report()[0].source, SymbolSource::Dwarf { file: library.clone() });
-        for ((address, answer), theirs) in addresses.iter().zip(&answers).zip(theirs(&library, &addresses)) {
+        for ((address, answer), theirs) in addresses.iter().zip(&answers).zip(llvm_lines(&library, &addresses)) {
             assert_eq!(common::lines(answer), theirs, "at {address:#x}, {flags:?}");
         }
     }

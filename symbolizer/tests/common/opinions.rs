@@ -31,6 +31,22 @@ pub(crate) fn ours(symbolized: &Symbolized) -> Vec<Told> {
     symbolized.frames.iter().map(tell).collect()
 }
 
+/// What `llvm-symbolizer` says of a file of any system, functions demangled, innermost first.
+pub(crate) fn llvm_lines(library: &Path, addresses: &[u64]) -> Vec<Vec<super::Line>> {
+    let list: Vec<String> = addresses.iter().map(|address| format!("{address:#x}")).collect();
+    let text = run(Command::new("llvm-symbolizer").arg(format!("--obj={}", library.display())).args(list));
+    let answer = |answer: &str| {
+        let lines: Vec<&str> = answer.lines().collect();
+        let frame = |frame: &[&str]| {
+            let (place, _column) = frame[1].rsplit_once(':').expect("a column");
+            let (file, line) = place.rsplit_once(':').expect("a line");
+            (frame[0].to_owned(), file.rsplit('/').next().unwrap_or(file).to_owned(), line.parse().unwrap_or(0))
+        };
+        lines.chunks_exact(2).map(frame).collect()
+    };
+    text.trim_end().split("\n\n").map(answer).collect()
+}
+
 /// What `llvm-symbolizer` says.
 #[track_caller]
 pub(crate) fn llvm(file: &Path, addresses: &[u64]) -> Vec<Vec<Told>> {
