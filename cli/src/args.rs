@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
+use crate::render::Format;
 use crate::verbs::{
     bundle::BundleArgs, ctl::CtlArgs, flame::FlameArgs, modules::ModulesArgs, run::RunArgs, symbolize::SymbolizeArgs,
     timeline::TimelineArgs, top::TopArgs,
@@ -95,8 +96,8 @@ pub(crate) struct InputArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct SelectionArgs {
-    /// What was allocated and is still there, what was allocated in all, what was freed again, or what was there when
-    /// the process held most
+    /// What was allocated and is still there, what was allocated in all, what was freed again, what was there when the
+    /// process held most, or what was freed before its thread allocated again
     #[arg(long, value_enum, value_name = "METRIC", default_value = "live", env = "MPP_METRIC", hide_env_values = true)]
     pub(crate) metric: MetricChoice,
     /// What to count and sort by
@@ -139,6 +140,8 @@ pub(crate) enum MetricChoice {
     Freed,
     /// What was live when the process held most
     Peak,
+    /// Freed by its thread before that allocated again: often avoidable
+    Temp,
 }
 
 /// See [`SelectionArgs::unit`].
@@ -245,7 +248,18 @@ impl std::str::FromStr for SourceDir {
     }
 }
 
-/// Where a report goes.
+/// Where a report goes, and in which format.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// The format of the report
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", env = "MPP_FORMAT", hide_env_values = true)]
+    pub(crate) format: Format,
+}
+
+/// Where a result goes.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {

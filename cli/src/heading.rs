@@ -8,6 +8,7 @@ use mpp_profile::units::{bytes, count, percent};
 use mpp_profile::{Format, Metric, Profile, Unit};
 
 use crate::input::{Loaded, list};
+use crate::selection::Selected;
 
 /// What the numbers of a metric are, in one word.
 pub(crate) fn metric_word(metric: Metric) -> &'static str {
@@ -16,7 +17,26 @@ pub(crate) fn metric_word(metric: Metric) -> &'static str {
         Metric::Allocated => "allocated",
         Metric::Freed => "freed",
         Metric::Peak => "at the peak",
+        Metric::Temporary => "temporary",
     }
+}
+
+/// The lines above every report. `total` is what is selected, in the profile that `selected` holds.
+pub(crate) fn lines(selected: &Selected, total: Sum, quality: &Quality) -> Vec<String> {
+    let Selected { loaded, view, whole, filtered } = selected;
+    let mut lines = vec![self::total(&loaded.profile, view.metric, total)];
+    if *filtered {
+        let (part, whole) = (total.value(view.unit), whole.value(view.unit));
+        let text = match view.unit {
+            Unit::Bytes => bytes(whole),
+            Unit::Blocks => format!("{} blocks", count(whole)),
+        };
+        lines.push(format!("selected: {} of {text}, which is 100% below", percent(part as f64, whole as f64)));
+    }
+    lines.push(source(loaded));
+    lines.extend(others(loaded));
+    lines.push(self::quality(quality));
+    lines
 }
 
 /// `live: 62.6 MiB ± 1.31 MiB in 1,234 blocks; estimated from 120 samples, one per 512 KiB`, and what the allocator
@@ -41,7 +61,7 @@ fn counted(profile: &Profile, metric: Metric) -> Option<String> {
     let (bytes_key, blocks_key) = match metric {
         Metric::Live => ("exact_live_bytes", "exact_live_blocks"),
         Metric::Allocated => ("exact_allocated_bytes", "exact_allocated_blocks"),
-        Metric::Freed | Metric::Peak => return None,
+        Metric::Freed | Metric::Peak | Metric::Temporary => return None,
     };
     let number = |key| profile.comment(key)?.parse::<u64>().ok();
     Some(format!("counted {} in {} blocks", bytes(number(bytes_key)?), count(number(blocks_key)?)))
@@ -163,6 +183,7 @@ pub(crate) fn nameless(loaded: &Loaded, table: &Table, metric: Metric) -> Option
         Metric::Allocated => " --metric alloc",
         Metric::Freed => " --metric freed",
         Metric::Peak => " --metric peak",
+        Metric::Temporary => " --metric temp",
     };
     let input = loaded.again.as_deref().map(|input| format!("{input}{flag}")).unwrap_or_default();
     let command = format!("mpp modules {}", escaped(input.trim()));

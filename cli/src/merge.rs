@@ -1,7 +1,7 @@
 //! Several processes as one profile, for totals over all of them.
 
 use anyhow::{Context, ensure};
-use mpp_profile::{Location, LocationId, ModuleId, Profile, Sample, Stack, StackId};
+use mpp_profile::{Location, LocationId, ModuleId, Profile, Sample, Stack, StackId, ThreadId};
 
 /// Puts profiles one after the other. They must have their names already: the mappings of different processes overlap,
 /// so addresses mean nothing afterwards.
@@ -36,6 +36,8 @@ fn append(merged: &mut Profile, other: Profile) -> Option<()> {
     let modules = base(merged.modules.len(), other.modules.len())?;
     let locations = base(merged.locations.len(), other.locations.len())?;
     let stacks = base(merged.stacks.len(), other.stacks.len())?;
+    let threads = base(merged.threads.len(), other.threads.len())?;
+    merged.threads.extend(other.threads);
     merged.modules.extend(other.modules);
     merged.locations.extend(
         other
@@ -47,9 +49,11 @@ fn append(merged: &mut Profile, other: Profile) -> Option<()> {
         locations: stack.locations.iter().map(|id| LocationId(id.0 + locations)).collect(),
         ..stack
     }));
-    merged
-        .samples
-        .extend(other.samples.into_iter().map(|sample| Sample { stack: StackId(sample.stack.0 + stacks), ..sample }));
+    merged.samples.extend(other.samples.into_iter().map(|sample| Sample {
+        stack: StackId(sample.stack.0 + stacks),
+        thread: sample.thread.map(|id| ThreadId(id.0 + threads)),
+        ..sample
+    }));
     other.linker_names.into_iter().for_each(|(name, raw)| _ = merged.linker_names.entry(name).or_insert(raw));
     merged.warnings.extend(other.warnings);
     Some(())

@@ -6,6 +6,33 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use serde::Serialize;
+
+use crate::args::{CommonArgs, ReportArgs};
+use crate::exit::Failure;
+use crate::render::style::Style;
+use crate::render::{self, Report};
+
+/// Writes a report to where the user wants it, in the format of his choice.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn report<D: Serialize>(
+    report: &Report<'_, D>,
+    args: &ReportArgs,
+    common: CommonArgs,
+) -> Result<(), Failure> {
+    match args.output.output.as_deref().filter(|path| *path != Path::new("-")) {
+        None => {
+            let style = Style::of(common.color, &io::stdout());
+            Ok(to_stdout(&render::render(report, args.format, style)?)?)
+        }
+        Some(path) => {
+            let result = render::render(report, args.format, Style::PLAIN)?;
+            Ok(to_file(path, &result, || args.output.force)?)
+        }
+    }
+}
 
 /// Writes a whole result to standard output. A reader that has gone away (`mpp top | head`) is no error.
 ///

@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 
 /// The name of the index file, by which a folder is known as a recording.
 pub(crate) const INDEX: &str = "recording.json";
-/// The name of a profile in the folder of its process.
+/// The name of a profile in the folder of its process, as text.
 pub(crate) const DUMP: &str = "heap.prof";
 /// The name of a timeline there.
 pub(crate) const TIMELINE: &str = "timeline.bin";
-/// The same in another form.
+/// The same as `profile.proto`, which tells more: threads, the peak, what was freed at once. Shown before the text.
 const PACKED: &str = "heap.pb.gz";
 /// The name of one in which every block was recorded. Where there are others, this one is shown.
 pub(crate) const EXACT_DUMP: &str = "dhat.json";
@@ -186,7 +186,7 @@ impl Recording {
     /// The other dumps of a process whose profile to show is `shown`: the same in another form, and what something has triggered.
     pub(crate) fn other_dumps(&self, pid: u32, shown: &Path) -> Vec<PathBuf> {
         let folder = self.folder.join(pid.to_string());
-        let last = [EXACT_DUMP, DUMP, PACKED].into_iter().map(|name| folder.join(name)).filter(|path| path.is_file());
+        let last = [EXACT_DUMP, PACKED, DUMP].into_iter().map(|name| folder.join(name)).filter(|path| path.is_file());
         last.chain(numbered_in(&folder)).filter(|path| path != shown).collect()
     }
 
@@ -232,7 +232,7 @@ impl Recording {
 
 /// The profile to show of a process: that of its end, or its last snapshot; if there is none, the last dump that something has triggered.
 fn profile_in(folder: &Path) -> Option<PathBuf> {
-    let last = [EXACT_DUMP, DUMP, PACKED].into_iter().map(|name| folder.join(name)).find(|path| path.is_file());
+    let last = [EXACT_DUMP, PACKED, DUMP].into_iter().map(|name| folder.join(name)).find(|path| path.is_file());
     last.or_else(|| numbered_in(folder).pop())
 }
 
@@ -362,8 +362,8 @@ mod tests {
             ("peak.0002.pb.gz", Some("peak.0002.pb.gz")),
             ("heap.0009.pb.gz", Some("heap.0009.pb.gz")),
             ("heap.10000.pb.gz", Some("heap.10000.pb.gz")),
-            ("heap.pb.gz", Some("heap.pb.gz")),
             ("heap.prof", Some("heap.prof")),
+            ("heap.pb.gz", Some("heap.pb.gz")),
         ];
         for (file, shown) in expected {
             fs::write(folder.path().join(file), "")?;

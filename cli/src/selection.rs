@@ -1,15 +1,57 @@
 //! What of a profile a report shows: the selection flags in the terms of the analysis.
 
-use mpp_profile::analysis::{Group, RuntimeFrames, View};
+use mpp_profile::analysis::{Group, RuntimeFrames, Sum, View, Weights};
 use mpp_profile::{Location, Metric, Profile, Unit};
 use mpp_symbolizer::{NameStyle, demangle, restyle};
 use regex::Regex;
 
-use crate::args::{MetricChoice, NamesChoice, RuntimeChoice, SelectionArgs, UnitChoice};
+use crate::args::{
+    CommonArgs, InputArgs, MetricChoice, NamesChoice, RuntimeChoice, SelectionArgs, SymbolArgs, UnitChoice,
+};
 use crate::exit::{Code, Failure};
+use crate::input::{self, Loaded};
+
+/// A profile of which a report shows a part, and how.
+#[derive(Debug)]
+pub(crate) struct Selected {
+    /// The profile with what is selected, and where it came from.
+    pub(crate) loaded: Loaded,
+    /// How to look at it.
+    pub(crate) view: View,
+    /// What percentages are of: the profile before it was filtered.
+    pub(crate) whole: Sum,
+    /// Whether a flag has left anything out.
+    pub(crate) filtered: bool,
+}
+
+/// Reads and symbolizes what the flags name, and keeps what they select. Every report begins with this.
+///
+/// # Errors
+/// If there is nothing to read, it cannot be read, or it does not have the metric.
+pub(crate) fn load(
+    input: &InputArgs,
+    selection: &SelectionArgs,
+    symbols: &SymbolArgs,
+    group: Group,
+    common: CommonArgs,
+) -> Result<Selected, Failure> {
+    select(input::load(input, symbols, common)?, selection, group)
+}
+
+/// Keeps of a profile what the flags select.
+///
+/// # Errors
+/// If it does not have the metric.
+pub(crate) fn select(mut loaded: Loaded, args: &SelectionArgs, group: Group) -> Result<Selected, Failure> {
+    let view = view(args, group);
+    check_metric(&loaded.profile, view.metric)?;
+    let whole = Weights::of(&loaded.profile, view.metric).total();
+    let filtered = filter(&mut loaded.profile, args);
+    Ok(Selected { loaded, view, whole, filtered })
+}
 
 /// The view that the flags ask for.
-pub(crate) fn view(args: &SelectionArgs, group: Group) -> View {
+fn view(args: &SelectionArgs, group: Group) -> View {
     View {
         metric: metric(args.metric),
         unit: match args.unit {
@@ -33,6 +75,7 @@ pub(crate) fn metric(choice: MetricChoice) -> Metric {
         MetricChoice::Alloc => Metric::Allocated,
         MetricChoice::Freed => Metric::Freed,
         MetricChoice::Peak => Metric::Peak,
+        MetricChoice::Temp => Metric::Temporary,
     }
 }
 
@@ -51,6 +94,10 @@ pub(crate) fn check_metric(profile: &Profile, metric: Metric) -> Result<(), Fail
             profile.has_peak(),
             "this profile does not tell what was live at the peak: the recorder did not keep it. Leave out --metric",
         ),
+        Metric::Temporary => (
+            profile.has_temporary(),
+            "this profile does not tell what was freed at once: the recorder did not keep it. Leave out --metric",
+        ),
     };
     if has || profile.samples.is_empty() {
         return Ok(());
@@ -59,7 +106,7 @@ pub(crate) fn check_metric(profile: &Profile, metric: Metric) -> Result<(), Fail
 }
 
 /// Keeps the samples that `--focus` and `--ignore` let through; says whether any flag was given.
-pub(crate) fn filter(profile: &mut Profile, args: &SelectionArgs) -> bool {
+fn filter(profile: &mut Profile, args: &SelectionArgs) -> bool {
     if args.focus.is_none() && args.ignore.is_none() {
         return false;
     }

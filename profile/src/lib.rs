@@ -35,5 +35,5 @@ pub use error::{Position, ReadError, WriteError};
 pub use formats::{read, read_with};
 pub use model::{
     Amount, Amounts, BuildId, Estimate, Format, Frame, Location, LocationId, Metric, Module, ModuleId, Profile,
-    Resolution, Sample, Stack, StackEnd, StackId, Truncation, TruncationReason, Unit, lookup_address,
+    Resolution, Sample, Stack, StackEnd, StackId, Thread, ThreadId, Truncation, TruncationReason, Unit, lookup_address,
 };

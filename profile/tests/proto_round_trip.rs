@@ -58,7 +58,7 @@ fn profile(sample_rate: u64) -> Profile {
         profile.stacks.push(Stack { locations: locations.into_iter().map(LocationId).collect(), end });
         let amount = |objects| Amount { objects, bytes: objects * size };
         let (live, allocated, peak) = (amount(live), amount(allocated), amount(peak));
-        profile.samples.push(Sample { stack: StackId(index as u32), block_size: size, live, allocated, peak });
+        profile.samples.push(Sample { live, allocated, peak, ..Sample::new(StackId(index as u32), size) });
     }
     profile.comments = vec![("stacks_marked".into(), "1".into()), ("time_nanos".into(), "77".into())];
     profile
@@ -84,7 +84,7 @@ fn what_does_not_know_its_stacks_stays_an_estimate_with_the_same_numbers() {
     assert_eq!((back.format, back.amounts), (Format::PprofForeign, Amounts::Estimated));
     assert_eq!(back.comment("stacks_marked"), None, "nothing says that it is ours");
     assert!(back.warnings.is_empty(), "{:?}", back.warnings);
-    for metric in [Metric::Live, Metric::Allocated, Metric::Freed, Metric::Peak] {
+    for metric in Metric::ALL {
         for group in [Group::Function, Group::Line, Group::Library] {
             let view = View { metric, group, ..View::default() };
             let table = |profile: &Profile| {

@@ -68,7 +68,7 @@ prop_compose! {
             }));
             let stack = StackId(index as u32);
             profile.stacks.push(Stack { locations, end });
-            profile.samples.push(Sample { stack, block_size, live, allocated, peak: Amount::default() });
+            profile.samples.push(Sample { live, allocated, ..Sample::new(stack, block_size) });
         }
         profile
     }

@@ -12,9 +12,9 @@ use mpp_profile::{Profile, Unit};
 
 use crate::args::{CommonArgs, InputArgs, OutputArgs, SelectionArgs, SymbolArgs};
 use crate::exit::{Code, Failure};
-use crate::input::{self, Loaded};
+use crate::input::Loaded;
 use crate::render::flame::{self, Layout};
-use crate::selection::{self, Names};
+use crate::selection::{self, Names, Selected};
 use crate::{heading, message, output};
 
 const EXAMPLES: &str = "\
@@ -71,10 +71,8 @@ const DEFAULT_FILE: &str = "flame.svg";
 /// # Errors
 /// If the input cannot be read, there is nothing to draw, or the graph cannot be written.
 pub(crate) fn flame(args: &FlameArgs, common: CommonArgs) -> Result<(), Failure> {
-    let mut loaded = input::load(&args.input, &args.symbols, common)?;
-    let view = selection::view(&args.selection, Group::Function);
-    selection::check_metric(&loaded.profile, view.metric)?;
-    selection::filter(&mut loaded.profile, &args.selection);
+    let Selected { loaded, view, .. } =
+        selection::load(&args.input, &args.selection, &args.symbols, Group::Function, common)?;
     let layout = Layout { inverted: args.inverted, flip: args.flip };
     let nameless = heading::nameless(&loaded, &Table::build(&loaded.profile, &view), view.metric);
     nameless.iter().for_each(|line| message::note(common, line));

@@ -3,16 +3,12 @@
 mod json;
 mod report;
 
-use std::io;
-use std::path::Path;
-
 use clap::Args;
 use mpp_profile::analysis::{ModuleShare, Quality, Weights};
 
-use crate::args::{CommonArgs, InputArgs, MetricChoice, OutputArgs, SymbolArgs};
+use crate::args::{CommonArgs, InputArgs, MetricChoice, ReportArgs, SymbolArgs};
 use crate::exit::Failure;
-use crate::render::style::Style;
-use crate::render::{self, Format, Report};
+use crate::render::Report;
 use crate::{input, output, selection};
 
 use report::{Row, Shown};
@@ -33,8 +29,8 @@ and nothing say how much of that is known with file and line, by name only, and 
 pub(crate) struct ModulesArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// What was allocated and is still there, what was allocated in all, what was freed again, or what was there when
-    /// the process held most
+    /// What was allocated and is still there, what was allocated in all, what was freed again, what was there when the
+    /// process held most, or what was freed before its thread allocated again
     #[arg(long, value_enum, value_name = "METRIC", default_value = "live", env = "MPP_METRIC", hide_env_values = true)]
     metric: MetricChoice,
     /// At most this many files, 0 is all [default: 20 for people, all in JSON and CSV]
@@ -43,10 +39,7 @@ pub(crate) struct ModulesArgs {
     #[command(flatten)]
     symbols: SymbolArgs,
     #[command(flatten)]
-    output: OutputArgs,
-    /// The format of the report
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", env = "MPP_FORMAT", hide_env_values = true)]
-    format: Format,
+    report: ReportArgs,
 }
 
 /// Runs the verb.
@@ -59,7 +52,7 @@ pub(crate) fn modules(args: &ModulesArgs, common: CommonArgs) -> Result<(), Fail
     selection::check_metric(&loaded.profile, metric)?;
     let shares = ModuleShare::all(&loaded.profile, metric);
     let rows: Vec<Row<'_>> = shares.iter().map(|share| Row { share, found: loaded.symbols.found_for(share) }).collect();
-    let default = if args.format.is_for_programs() { 0 } else { 20 };
+    let default = if args.report.format.is_for_programs() { 0 } else { 20 };
     let limit = match args.limit.unwrap_or(default) {
         0 => usize::MAX,
         limit => limit,
@@ -75,13 +68,5 @@ pub(crate) fn modules(args: &ModulesArgs, common: CommonArgs) -> Result<(), Fail
     };
     let (header, table, footer) = (shown.header(), shown.table(), shown.footer());
     let report = Report { header: &header, table: &table, footer: &footer, data: &json::Data::of(&shown) };
-    match args.output.output.as_deref().filter(|path| *path != Path::new("-")) {
-        None => {
-            let style = Style::of(common.color, &io::stdout());
-            Ok(output::to_stdout(&render::render(&report, args.format, style)?)?)
-        }
-        Some(path) => {
-            Ok(output::to_file(path, &render::render(&report, args.format, Style::PLAIN)?, || args.output.force)?)
-        }
-    }
+    output::report(&report, &args.report, common)
 }

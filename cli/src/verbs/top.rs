@@ -4,18 +4,15 @@ mod json;
 mod report;
 
 use std::collections::{HashMap, HashSet};
-use std::io;
-use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use mpp_profile::analysis::{Group, Quality, Row, Table as Sites, View};
 
-use crate::args::{CommonArgs, InputArgs, OutputArgs, SelectionArgs, SymbolArgs};
+use crate::args::{CommonArgs, InputArgs, ReportArgs, SelectionArgs, SymbolArgs};
 use crate::exit::{Code, Failure};
-use crate::render::style::Style;
-use crate::render::{self, Format, Report};
-use crate::selection::{self, Names};
-use crate::{input, output};
+use crate::output;
+use crate::render::{self, Report};
+use crate::selection::{self, Names, Selected};
 
 use report::Shown;
 
@@ -52,10 +49,7 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    /// The format of the report
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", env = "MPP_FORMAT", hide_env_values = true)]
-    pub(crate) format: Format,
+    pub(crate) report: ReportArgs,
 }
 
 /// See [`TopArgs::group`].
@@ -99,38 +93,26 @@ pub(crate) fn top(args: &TopArgs, common: CommonArgs) -> Result<(), Failure> {
     if !args.min_percent.is_finite() {
         return Err(Failure::new(Code::Usage, "--min-percent needs a number such as 0.5"));
     }
-    let mut loaded = input::load(&args.input, &args.symbols, common)?;
-    let view = selection::view(&args.selection, args.group.group());
-    selection::check_metric(&loaded.profile, view.metric)?;
-    let whole = Sites::build(&loaded.profile, &view).total;
-    let filtered = selection::filter(&mut loaded.profile, &args.selection);
-    let mut sites = Sites::build(&loaded.profile, &view);
+    let selected = selection::load(&args.input, &args.selection, &args.symbols, args.group.group(), common)?;
+    let Selected { loaded, view, .. } = &selected;
+    let mut sites = Sites::build(&loaded.profile, view);
     // Functions of other metrics: what has been freed is not live.
     sites.rows.retain(|row| row.cumulative.value(view.unit) > 0);
     if args.sort == SortChoice::Cum {
         sites.sort_by_cumulative(view.unit);
     }
     let quality = Quality::of(&loaded.profile, view.metric);
-    let names = Names::new(&args.selection, args.format.is_for_programs(), &loaded.profile);
-    let rows = chosen_rows(&sites, args, &view, whole.value(view.unit));
+    let names = Names::new(&args.selection, args.report.format.is_for_programs(), &loaded.profile);
+    let rows = chosen_rows(&sites, args, view, selected.whole.value(view.unit));
     let labels = labels(&rows, view.group, names);
-    let shown = Shown { loaded: &loaded, view, sites: &sites, quality: &quality, rows, labels, whole, filtered };
+    let shown = Shown { selected: &selected, sites: &sites, quality: &quality, rows, labels };
     let (header, table, footer) = (shown.header(), shown.table(), shown.footer());
     let report = Report { header: &header, table: &table, footer: &footer, data: &json::Data::of(&shown) };
-
-    match args.output.output.as_deref().filter(|path| *path != Path::new("-")) {
-        None => {
-            let style = Style::of(common.color, &io::stdout());
-            Ok(output::to_stdout(&render::render(&report, args.format, style)?)?)
-        }
-        Some(path) => {
-            Ok(output::to_file(path, &render::render(&report, args.format, Style::PLAIN)?, || args.output.force)?)
-        }
-    }
+    output::report(&report, &args.report, common)
 }
 
 fn chosen_rows<'a>(sites: &'a Sites, args: &TopArgs, view: &View, whole: u64) -> Vec<&'a Row> {
-    let default = if args.format.is_for_programs() { 0 } else { 20 };
+    let default = if args.report.format.is_for_programs() { 0 } else { 20 };
     let limit = match args.limit.unwrap_or(default) {
         0 => usize::MAX,
         limit => limit,

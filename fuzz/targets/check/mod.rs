@@ -5,7 +5,7 @@ use mpp_profile::formats::{heap_text, pprof};
 use mpp_profile::{Metric, Profile, Unit, WriteError, read};
 
 pub fn check(profile: &Profile) {
-    for metric in [Metric::Live, Metric::Allocated, Metric::Freed, Metric::Peak] {
+    for metric in Metric::ALL {
         for runtime in [RuntimeFrames::Collapse, RuntimeFrames::Hide] {
             let view = View { metric, runtime, ..View::default() };
             let total = Table::build(profile, &view).total.bytes;

@@ -39,7 +39,7 @@ pub(super) fn profile(stacks: &[(&[&'static str], u64)]) -> Profile {
         let stack = StackId(profile.stacks.len() as u32);
         profile.stacks.push(Stack { locations: locations.into(), end: StackEnd::Complete });
         let live = Amount { objects: 1, bytes: *bytes };
-        profile.samples.push(Sample { stack, block_size: *bytes, live, allocated: live, peak: live });
+        profile.samples.push(Sample { live, allocated: live, peak: live, ..Sample::new(stack, *bytes) });
     }
     profile
 }

@@ -9,6 +9,7 @@ mod module;
 mod profile;
 mod sample;
 mod stack;
+mod thread;
 
 pub use estimate::Estimate;
 pub use location::{Frame, Location, LocationId, lookup_address};
@@ -16,5 +17,6 @@ pub use module::{BuildId, Module, ModuleId};
 pub use profile::{Amounts, Format, Profile, Resolution};
 pub use sample::{Amount, Metric, Sample, Unit};
 pub use stack::{Stack, StackEnd, StackId, Truncation, TruncationReason};
+pub use thread::{Thread, ThreadId};
 
 pub(crate) use module::module_at;

@@ -9,6 +9,7 @@ use super::location::{Frame, Location, LocationId};
 use super::module::{Module, ModuleId};
 use super::sample::{Amount, Metric, Sample};
 use super::stack::{Stack, StackEnd, StackId};
+use super::thread::Thread;
 
 /// The format a profile was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +83,11 @@ pub struct Profile {
     pub stacks: Vec<Stack>,
     /// What was recorded, in the order of the file. A stack can have several samples, one for each block size.
     pub samples: Vec<Sample>,
+    /// The threads that samples name.
+    pub threads: Vec<Thread>,
+    /// What the times of the file are in: `instrs`, `\u{b5}s`, `ms`; empty where it has none. Comes from the input: escape it before it is
+    /// printed.
+    pub time_unit: Arc<str>,
     /// The `key = value` comments of the file in their order. Come from the input: escape them before they are printed.
     pub comments: Vec<(String, String)>,
     /// The names of functions as the linker has them (mangled), by their names in frames; only where the two differ.
@@ -111,6 +117,8 @@ impl Profile {
             locations: Vec::new(),
             stacks: Vec::new(),
             samples: Vec::new(),
+            threads: Vec::new(),
+            time_unit: "".into(),
             comments: Vec::new(),
             linker_names: HashMap::new(),
             warnings: Vec::new(),
@@ -191,6 +199,16 @@ impl Profile {
     /// Whether the recorder kept what was live when the process held most; without it [`Metric::Peak`] is all zero.
     pub fn has_peak(&self) -> bool {
         self.samples.iter().any(|sample| !sample.peak.is_zero())
+    }
+
+    /// Whether the recorder kept which blocks came and went at once; without it [`Metric::Temporary`] is all zero.
+    pub fn has_temporary(&self) -> bool {
+        self.samples.iter().any(|sample| !sample.temporary.is_zero())
+    }
+
+    /// The thread that allocated what is in a sample, where the file tells it.
+    pub fn thread_of(&self, sample: &Sample) -> Option<&Thread> {
+        sample.thread.and_then(|id| self.threads.get(id.index()))
     }
 
     /// Whether any block may have gone unrecorded, so that sums are estimates.

@@ -2,6 +2,7 @@
 
 use super::estimate::Estimate;
 use super::stack::StackId;
+use super::thread::ThreadId;
 
 /// A number of blocks and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -61,6 +62,13 @@ pub enum Metric {
     Freed,
     /// Blocks that were live when the process held most.
     Peak,
+    /// Blocks that were freed by the thread that had allocated them before it allocated again.
+    Temporary,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Live, Self::Allocated, Self::Freed, Self::Peak, Self::Temporary];
 }
 
 /// What is counted.
@@ -88,9 +96,23 @@ pub struct Sample {
     /// Sampled blocks that were live when the process held most, as in the file, not scaled. All zero when the recorder did
     /// not keep this ([`Profile::has_peak`](crate::Profile::has_peak)).
     pub peak: Amount,
+    /// Sampled blocks that came and went at once ([`Metric::Temporary`]), as in the file, not scaled. All zero when the recorder
+    /// did not keep this ([`Profile::has_temporary`](crate::Profile::has_temporary)).
+    pub temporary: Amount,
+    /// The thread that allocated, where the file tells it.
+    pub thread: Option<ThreadId>,
+    /// How long the recorded blocks of `allocated` lived, added up, in [`Profile::time_unit`](crate::Profile::time_unit); 0
+    /// where the file does not tell it. Blocks that are live count up to the end of the recording.
+    pub lived: u64,
 }
 
 impl Sample {
+    /// A sample of which nothing was recorded yet.
+    pub fn new(stack: StackId, block_size: u64) -> Self {
+        let none = Amount::default();
+        Self { stack, block_size, live: none, allocated: none, peak: none, temporary: none, thread: None, lived: 0 }
+    }
+
     /// The recorded, unscaled amount.
     pub fn amount(&self, metric: Metric) -> Amount {
         match metric {
@@ -98,6 +120,7 @@ impl Sample {
             Metric::Allocated => self.allocated,
             Metric::Freed => self.allocated.saturating_sub(self.live),
             Metric::Peak => self.peak,
+            Metric::Temporary => self.temporary,
         }
     }
 

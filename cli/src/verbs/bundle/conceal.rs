@@ -103,7 +103,9 @@ impl Concealer {
             let path = module.map(|module| module.path.as_str());
             location.frames = location.frames.iter().filter_map(|frame| self.frame(path, frame)).collect();
         }
-        if self.pseudonyms.is_some() {
+        if let Some(pseudonyms) = &self.pseudonyms {
+            let names = concealed.threads.iter_mut().map(|thread| &mut thread.name).filter(|name| !name.is_empty());
+            names.for_each(|name| *name = pseudonyms.of(Kind::Thread, name).into());
             concealed.linker_names = HashMap::new();
             concealed.modules.iter_mut().for_each(|module| self.module(module));
             concealed.comments.retain(|(key, value)| FACTS.contains(&key.as_str()) && value.parse::<f64>().is_ok());

@@ -25,6 +25,7 @@ pub(super) enum Kind {
     Argument,
     Folder,
     Variable,
+    Thread,
 }
 
 impl Kind {
@@ -37,6 +38,7 @@ impl Kind {
             Kind::Argument => "arg",
             Kind::Folder => "dir",
             Kind::Variable => "VAR",
+            Kind::Thread => "thread",
         }
     }
 }

@@ -69,20 +69,20 @@ struct DataRow<'a> {
 impl<'a> Data<'a> {
     /// The data of a report.
     pub(super) fn of(shown: &'a Shown<'a>) -> Data<'a> {
-        let (profile, quality) = (&shown.loaded.profile, shown.quality);
-        let (total, whole) = (shown.sites.total, shown.whole);
+        let (profile, quality) = (&shown.selected.loaded.profile, shown.quality);
+        let (total, whole) = (shown.sites.total, shown.selected.whole);
         let error = |unit| total.standard_error(unit).round() as u64;
         Data {
             schema: "mpp-top",
             schema_version: 1,
             mpp_version: env!("CARGO_PKG_VERSION"),
-            source: &shown.loaded.source,
+            source: &shown.selected.loaded.source,
             format: profile.format.to_string(),
-            processes: shown.loaded.processes.as_ref().map_or(&[], |processes| &processes.shown),
-            metric: heading::metric_word(shown.view.metric),
-            unit: if shown.view.unit == Unit::Bytes { "bytes" } else { "blocks" },
+            processes: shown.selected.loaded.processes.as_ref().map_or(&[], |processes| &processes.shown),
+            metric: heading::metric_word(shown.selected.view.metric),
+            unit: if shown.selected.view.unit == Unit::Bytes { "bytes" } else { "blocks" },
             sample_rate: profile.sample_rate,
-            samples: profile.recorded_blocks(shown.view.metric),
+            samples: profile.recorded_blocks(shown.selected.view.metric),
             whole_bytes: whole.bytes,
             whole_blocks: whole.blocks,
             total_bytes: total.bytes,
@@ -105,9 +105,9 @@ impl<'a> Data<'a> {
 
 impl<'a> DataRow<'a> {
     fn of(shown: &Shown<'_>, row: &'a Row, label: &'a str) -> DataRow<'a> {
-        let unit = shown.view.unit;
+        let unit = shown.selected.view.unit;
         // Four decimals, so that the text does not depend on the last bit of a division.
-        let share = |part| (percent(part, shown.whole.value(unit)) * 1e4).round() / 1e4;
+        let share = |part| (percent(part, shown.selected.whole.value(unit)) * 1e4).round() / 1e4;
         DataRow {
             name: label,
             file: row.place.as_ref().map(|(file, _)| &**file),

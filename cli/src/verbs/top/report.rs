@@ -1,18 +1,17 @@
 //! What `mpp top` shows, for people and for spreadsheets: lines above, the table, lines below.
 
 use mpp_profile::Unit;
-use mpp_profile::analysis::{Group, Quality, Row, Sum, Table as Sites, View};
-use mpp_profile::units::{bytes, count, percent};
+use mpp_profile::analysis::{Group, Quality, Row, Table as Sites};
+use mpp_profile::units::{count, percent};
 
 use crate::heading;
-use crate::input::Loaded;
 use crate::render::{Cell, Column, Table};
+use crate::selection::Selected;
 
 /// All that is in one report.
 #[derive(Debug)]
 pub(super) struct Shown<'a> {
-    pub(super) loaded: &'a Loaded,
-    pub(super) view: View,
+    pub(super) selected: &'a Selected,
     /// The table of what was selected.
     pub(super) sites: &'a Sites,
     pub(super) quality: &'a Quality,
@@ -20,36 +19,21 @@ pub(super) struct Shown<'a> {
     pub(super) rows: Vec<&'a Row>,
     /// Their names.
     pub(super) labels: Vec<String>,
-    /// What percentages are of: the profile before `--focus` and `--ignore`.
-    pub(super) whole: Sum,
-    /// Whether one of these was given.
-    pub(super) filtered: bool,
 }
 
 impl Shown<'_> {
     /// What is shown, and how far it can be trusted.
     pub(super) fn header(&self) -> Vec<String> {
-        let (total, whole) = (self.sites.total.value(self.view.unit), self.whole.value(self.view.unit));
-        let mut lines = vec![heading::total(&self.loaded.profile, self.view.metric, self.sites.total)];
-        if self.filtered {
-            let text = match self.view.unit {
-                Unit::Bytes => bytes(whole),
-                Unit::Blocks => format!("{} blocks", count(whole)),
-            };
-            lines.push(format!("selected: {} of {text}, which is 100% below", percent(total as f64, whole as f64)));
-        }
-        lines.push(heading::source(self.loaded));
-        lines.extend(heading::others(self.loaded));
-        lines.push(heading::quality(self.quality));
+        let mut lines = heading::lines(self.selected, self.sites.total, self.quality);
         if self.rows_are_functions() {
-            lines.extend(heading::nameless(self.loaded, self.sites, self.view.metric));
+            lines.extend(heading::nameless(&self.selected.loaded, self.sites, self.selected.view.metric));
         }
         lines
     }
 
     /// What is not shown.
     pub(super) fn footer(&self) -> Vec<String> {
-        let unit = self.view.unit;
+        let unit = self.selected.view.unit;
         let mut lines = Vec::new();
         let missing = self.sites.rows.len() - self.rows.len();
         if missing > 0 {
@@ -59,7 +43,7 @@ impl Shown<'_> {
             let noun = if missing == 1 { "row" } else { "rows" };
             lines.push(format!("{} more {noun} with {share} of flat (see --limit)", count(missing as u64)));
         }
-        lines.extend(heading::other_metric(&self.loaded.profile, self.view.metric));
+        lines.extend(heading::other_metric(&self.selected.loaded.profile, self.selected.view.metric));
         lines
     }
 
@@ -70,15 +54,15 @@ impl Shown<'_> {
     }
 
     fn rows_are_functions(&self) -> bool {
-        matches!(self.view.group, Group::Function | Group::Line)
+        matches!(self.selected.view.group, Group::Function | Group::Line)
     }
 
     fn columns(&self) -> Vec<Column> {
-        let (flat, cumulative, other) = match self.view.unit {
+        let (flat, cumulative, other) = match self.selected.view.unit {
             Unit::Bytes => ("flat_bytes", "cum_bytes", Column::new("blocks", "flat_blocks")),
             Unit::Blocks => ("flat_blocks", "cum_blocks", Column::new("bytes", "flat_bytes")),
         };
-        let name = match self.view.group {
+        let name = match self.selected.view.group {
             Group::Function | Group::Line => Column::new("function", "function"),
             Group::File => Column::new("file", "name"),
             Group::Library => Column::new("library", "name"),
@@ -99,12 +83,12 @@ impl Shown<'_> {
     }
 
     fn cells(&self, row: &Row, label: &str) -> Vec<Cell> {
-        let unit = self.view.unit;
+        let unit = self.selected.view.unit;
         let (amount, other): (fn(u64) -> Cell, _) = match unit {
             Unit::Bytes => (Cell::Bytes, Cell::Count(row.flat.blocks)),
             Unit::Blocks => (Cell::Count, Cell::Bytes(row.flat.bytes)),
         };
-        let share = |part| Cell::Share { part, whole: self.whole.value(unit) };
+        let share = |part| Cell::Share { part, whole: self.selected.whole.value(unit) };
         let (flat, cumulative) = (row.flat.value(unit), row.cumulative.value(unit));
         let name = Cell::Text(label.to_owned());
         let mut cells = vec![amount(flat), share(flat), amount(cumulative), share(cumulative), other, name];

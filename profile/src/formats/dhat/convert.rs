@@ -39,6 +39,7 @@ pub(super) fn convert(file: File, limits: &Limits) -> Result<Profile, Fault> {
         locations: HashMap::new(),
         profile,
     };
+    stacks.profile.time_unit = file.tu.as_str().into();
     let mut sums = [Amount::default(); 3];
     for (number, point) in file.pps.iter().enumerate() {
         let at = |message: String| Fault::Damaged(format!("program point {number}: {message}"));
@@ -110,7 +111,7 @@ impl Stacks<'_> {
         let block_size = sized.bytes.checked_div(sized.objects).unwrap_or(0);
         let stack = StackId(self.profile.stacks.len() as u32);
         self.profile.stacks.push(Stack { locations: locations.into(), end });
-        self.profile.samples.push(Sample { stack, block_size, live, allocated, peak });
+        self.profile.samples.push(Sample { live, allocated, peak, lived: point.tl, ..Sample::new(stack, block_size) });
         Ok(())
     }
 

@@ -39,6 +39,9 @@ pub(super) struct File {
 pub(super) struct Point {
     pub(super) tb: u64,
     pub(super) tbk: u64,
+    /// How long the blocks lived, added up.
+    #[serde(default)]
+    pub(super) tl: u64,
     #[serde(default)]
     pub(super) gb: u64,
     #[serde(default)]

@@ -117,7 +117,7 @@ impl Builder {
         let stack = self.stack(&addresses, end)?;
         let sized = if live.objects > 0 { live } else { allocated };
         let block_size = sized.bytes.checked_div(sized.objects).unwrap_or(0);
-        self.profile.samples.push(Sample { stack, block_size, live, allocated, peak: Amount::default() });
+        self.profile.samples.push(Sample { live, allocated, ..Sample::new(stack, block_size) });
         Ok(())
     }
 
@@ -236,7 +236,7 @@ impl Builder {
         let overflow = || "the sums up to this line exceed 2^63; no program has that many blocks or bytes".to_owned();
         self.live = self.live.checked_add(live).ok_or_else(overflow)?;
         self.allocated = self.allocated.checked_add(allocated).ok_or_else(overflow)?;
-        let sample = Sample { stack: StackId(0), block_size: 0, live, allocated, peak: Amount::default() };
+        let sample = Sample { live, allocated, ..Sample::new(StackId(0), 0) };
         for (metric, sum) in [Metric::Live, Metric::Allocated, Metric::Freed].into_iter().zip(&mut self.estimates) {
             *sum = sum.plus(sample.estimate(metric, self.profile.sample_rate));
             // Negated so that NaN is refused too.

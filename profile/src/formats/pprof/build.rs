@@ -10,7 +10,7 @@ use super::raw::{Raw, RawLocation, RawSample};
 use super::{Stop, Wrong};
 use crate::model::{
     Amount, Amounts, BuildId, Format, Frame, Location, LocationId, Module, ModuleId, Profile, Sample, Stack, StackEnd,
-    StackId, Truncation, TruncationReason, lookup_address, module_at,
+    StackId, Thread, ThreadId, Truncation, TruncationReason, lookup_address, module_at,
 };
 
 /// Values and sums from here on are refused. Larger ones are negative numbers, as they are in differences of profiles.
@@ -43,6 +43,7 @@ pub(super) fn profile(raw: Raw, name: &str, limits: &Limits) -> Result<Profile, 
         profile: Profile::new(Format::PprofForeign, sample_rate(&raw)?),
         locations: HashMap::new(),
         stacks: HashMap::new(),
+        threads: HashMap::new(),
         sums: Default::default(),
         is_own: false,
     };
@@ -70,8 +71,9 @@ struct Builder {
     /// By the file's numbers.
     locations: HashMap<u64, LocationId>,
     stacks: HashMap<Stack, StackId>,
-    /// Live, allocated, and live at the peak, of all samples so far.
-    sums: [Amount; 3],
+    threads: HashMap<Thread, ThreadId>,
+    /// Live, allocated, live at the peak, and gone at once, of all samples so far.
+    sums: [Amount; 4],
     is_own: bool,
 }
 
@@ -162,28 +164,55 @@ impl Builder {
             return Err(Wrong::damaged(offset, message));
         }
         let (mut block_size, mut reason) = (0, None);
+        let (mut thread_name, mut thread_number) = (None, None);
         for label in raw.numbers[labels].chunks_exact(3) {
             match raw.string(label[0], offset)? {
                 "bytes" if label[1] == 0 => block_size = label[2],
+                "thread" if label[1] != 0 => thread_name = Some(raw.string(label[1], offset)?),
+                "thread_id" if label[1] == 0 => thread_number = Some(label[2]),
                 "stack_truncated" => reason = Some(raw.string(label[1], offset)?),
                 _ => {}
             }
         }
-        let [live, allocated, peak] = columns.amounts(values);
-        if live.is_zero() && allocated.is_zero() && peak.is_zero() {
+        let amounts = columns.amounts(values);
+        if amounts.iter().all(|amount| amount.is_zero()) {
             return Ok(());
         }
-        for (sum, amount) in self.sums.iter_mut().zip([live, allocated, peak]) {
+        for (sum, amount) in self.sums.iter_mut().zip(amounts) {
             let added = sum.checked_add(amount).filter(|sum| sum.objects < ABSURD && sum.bytes < ABSURD);
             *sum = added.ok_or_else(|| Wrong::damaged(offset, "the sums up to this sample exceed 2^63"))?;
         }
+        let [live, allocated, peak, temporary] = amounts;
         let stack = self.stack(&raw.numbers[locations], reason, offset)?;
         let sized = if live.objects > 0 { live } else { allocated };
         if block_size == 0 {
             block_size = sized.bytes.checked_div(sized.objects).unwrap_or(0);
         }
-        self.profile.samples.push(Sample { stack, block_size, live, allocated, peak });
+        let thread = self.thread(thread_name, thread_number);
+        self.profile.samples.push(Sample {
+            live,
+            allocated,
+            peak,
+            temporary,
+            thread,
+            ..Sample::new(stack, block_size)
+        });
         Ok(())
+    }
+
+    /// The thread with this name and number; the same as before if it was seen before.
+    fn thread(&mut self, name: Option<&str>, number: Option<u64>) -> Option<ThreadId> {
+        if name.is_none() && number.is_none() {
+            return None;
+        }
+        let thread = Thread { name: name.unwrap_or_default().into(), number };
+        if let Some(&known) = self.threads.get(&thread) {
+            return Some(known);
+        }
+        let id = ThreadId(self.profile.threads.len() as u32);
+        self.profile.threads.push(thread.clone());
+        self.threads.insert(thread, id);
+        Some(id)
     }
 
     fn stack(&mut self, locations: &[u64], reason: Option<&str>, offset: u64) -> Result<StackId, Wrong> {
@@ -272,6 +301,7 @@ fn recorded(sample: &Sample, sample_rate: u64) -> Option<Sample> {
         let objects = by_bytes as u64;
         Some(Amount { objects, bytes: objects.checked_mul(size)? })
     };
-    let (live, allocated, peak) = (recorded(sample.live)?, recorded(sample.allocated)?, recorded(sample.peak)?);
-    (!live.exceeds(allocated)).then_some(Sample { live, allocated, peak, ..*sample })
+    let (live, allocated) = (recorded(sample.live)?, recorded(sample.allocated)?);
+    let (peak, temporary) = (recorded(sample.peak)?, recorded(sample.temporary)?);
+    (!live.exceeds(allocated)).then_some(Sample { live, allocated, peak, temporary, ..*sample })
 }

@@ -14,6 +14,8 @@ pub(super) struct Columns {
     allocated_bytes: Option<usize>,
     peak_objects: Option<usize>,
     peak_bytes: Option<usize>,
+    temporary_objects: Option<usize>,
+    temporary_bytes: Option<usize>,
 }
 
 /// Names of types that tell what else a profile may be of.
@@ -46,6 +48,8 @@ impl Columns {
                 ("alloc_space", "bytes" | "byte") => &mut columns.allocated_bytes,
                 ("peak_objects", _) => &mut columns.peak_objects,
                 ("peak_space", "bytes" | "byte") => &mut columns.peak_bytes,
+                ("temp_objects", _) => &mut columns.temporary_objects,
+                ("temp_space", "bytes" | "byte") => &mut columns.temporary_bytes,
                 _ => continue,
             };
             column.get_or_insert(index);
@@ -58,14 +62,15 @@ impl Columns {
         Err(Stop::Other(ReadError::Unsupported { name: name.to_owned(), what, advice: "take a heap profile" }))
     }
 
-    /// What is live, was allocated, and was live at the peak, in the values of one sample.
-    pub(super) fn amounts(&self, values: &[u64]) -> [Amount; 3] {
+    /// What is live, was allocated, was live at the peak, and came and went at once, in the values of one sample.
+    pub(super) fn amounts(&self, values: &[u64]) -> [Amount; 4] {
         let value = |column: Option<usize>| column.map_or(0, |index| values[index]);
         let amount = |objects, bytes| Amount { objects: value(objects), bytes: value(bytes) };
         [
             amount(self.live_objects, self.live_bytes),
             amount(self.allocated_objects, self.allocated_bytes),
             amount(self.peak_objects, self.peak_bytes),
+            amount(self.temporary_objects, self.temporary_bytes),
         ]
     }
 }

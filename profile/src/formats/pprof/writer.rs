@@ -9,7 +9,7 @@ use flate2::{Compression, write::GzEncoder};
 use super::message::Message;
 use crate::analysis::{Sum, Weights};
 use crate::error::WriteError;
-use crate::model::{Amounts, Frame, Metric, Module, Profile, Sample, StackEnd, lookup_address};
+use crate::model::{Amounts, Frame, Metric, Module, Profile, Sample, StackEnd, Thread, lookup_address};
 
 /// Fields of the whole; numbers are those of the format's definition.
 mod field {
@@ -39,7 +39,7 @@ const MARK: (&str, &str) = ("stacks_marked", "1");
 /// [`Weights`] has for the same profile.
 ///
 /// Names, files and lines of functions are kept, and so are the linker's names ([`Profile::linker_names`]). Mappings
-/// that are not executable and in no stack are left out, as is what the model does not have, such as threads. A profile
+/// that are not executable and in no stack are left out, and so are lifetimes ([`Sample::lived`]). A profile
 /// of what was recorded reads back as such ([`Amounts::Recorded`]) if it tells of every stack whether it is complete,
 /// and each of its samples has blocks of one size.
 ///
@@ -90,13 +90,14 @@ fn columns(profile: &Profile) -> Vec<Column> {
     let allocated = profile.has_allocated().then(|| column("alloc_objects", "alloc_space", Metric::Allocated));
     let live = column("inuse_objects", "inuse_space", Metric::Live);
     let peak = profile.has_peak().then(|| column("peak_objects", "peak_space", Metric::Peak));
-    allocated.into_iter().chain([live]).chain(peak).collect()
+    let temporary = profile.has_temporary().then(|| column("temp_objects", "temp_space", Metric::Temporary));
+    allocated.into_iter().chain([live]).chain(peak).chain(temporary).collect()
 }
 
 /// Whether a reader can compute back what was recorded.
 fn is_own(profile: &Profile) -> bool {
     let is_of_one_size = |sample: &Sample| {
-        let amounts = [sample.live, sample.allocated, sample.peak];
+        let amounts = [sample.live, sample.allocated, sample.peak, sample.temporary];
         sample.block_size > 0
             && amounts.iter().all(|amount| amount.objects.checked_mul(sample.block_size) == Some(amount.bytes))
             && !sample.live.exceeds(sample.allocated)
@@ -164,6 +165,7 @@ impl<W: Write> Writer<'_, W> {
 
     fn samples(&mut self, columns: &[Column]) -> io::Result<()> {
         let (size_label, reason_label) = (self.strings.number("bytes"), self.strings.number("stack_truncated"));
+        let (thread_label, thread_id_label) = (self.strings.number("thread"), self.strings.number("thread_id"));
         for (index, sample) in self.profile.samples.iter().enumerate() {
             let stack = self.profile.stack(sample.stack);
             let values = columns.iter().flat_map(|column| {
@@ -173,6 +175,14 @@ impl<W: Write> Writer<'_, W> {
             let locations = stack.locations.iter().map(|location| u64::from(location.0) + 1);
             let size = Message::default().number(1, size_label).number(3, sample.block_size).number(4, size_label);
             let mut message = Message::default().numbers(1, locations).numbers(2, values).bytes(3, size.as_bytes());
+            if let Some(Thread { name, number }) = self.profile.thread_of(sample) {
+                let name = Message::default().number(1, thread_label).number(2, self.strings.shared(name));
+                message = message.bytes(3, name.as_bytes());
+                if let Some(number) = number {
+                    let number = Message::default().number(1, thread_id_label).number(3, *number);
+                    message = message.bytes(3, number.as_bytes());
+                }
+            }
             if let StackEnd::Truncated(truncation) = &stack.end {
                 let reason = self.strings.number(truncation.reason.as_text());
                 message = message.bytes(3, Message::default().number(1, reason_label).number(2, reason).as_bytes());

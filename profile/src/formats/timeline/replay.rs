@@ -7,7 +7,9 @@ use super::super::Limits;
 use super::tables::{SiteId, Tables};
 use super::{Ending, Happening, Item, open};
 use crate::error::{Position, ReadError};
-use crate::model::{Amount, Format, Location, LocationId, Profile, Sample, Stack, StackId, lookup_address, module_at};
+use crate::model::{
+    Amount, Format, Location, LocationId, Profile, Sample, Stack, StackId, Thread, ThreadId, lookup_address, module_at,
+};
 
 /// A stretch of a timeline, in microseconds since its start; both ends belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +86,8 @@ struct Maker {
     weight: u64,
     locations: HashMap<u64, LocationId>,
     stacks: HashMap<Stack, StackId>,
+    /// By their numbers in the file.
+    threads: HashMap<u32, ThreadId>,
     total: Amount,
     other_runs: u64,
     /// Ends without a beginning.
@@ -97,6 +101,7 @@ impl Maker {
             weight,
             locations: HashMap::new(),
             stacks: HashMap::new(),
+            threads: HashMap::new(),
             total: Amount::default(),
             other_runs: 0,
             homeless: 0,
@@ -122,14 +127,19 @@ impl Maker {
             return Ok(());
         }
         let stack = self.stack(tables, id);
-        self.profile.samples.push(Sample {
-            stack,
-            block_size: site.block_size,
-            live,
-            allocated,
-            peak: Amount::default(),
-        });
+        let thread = self.thread(tables, site.thread);
+        self.profile.samples.push(Sample { thread, live, allocated, ..Sample::new(stack, site.block_size) });
         Ok(())
+    }
+
+    /// The thread with a number of the file; `None` for those that came when the recorder had no more numbers.
+    fn thread(&mut self, tables: &Tables, number: u32) -> Option<ThreadId> {
+        let thread = tables.threads().get(&number)?;
+        let threads = &mut self.profile.threads;
+        Some(*self.threads.entry(number).or_insert_with(|| {
+            threads.push(Thread { name: thread.name.as_str().into(), number: Some(thread.tid.into()) });
+            ThreadId(threads.len() as u32 - 1)
+        }))
     }
 
     fn stack(&mut self, tables: &Tables, id: SiteId) -> StackId {
