@@ -46,6 +46,11 @@ pub(crate) use spans::{
 pub(crate) use walk::{next_of, next_with_blocks, used, walk};
 pub(crate) use window::{address_of, class_entry, index_of, initialise, is_initialised, is_ours, slice, slice_index};
 
+/// Whether blocks may come from where an address is, or it is of what describes them: the window and the program's arenas.
+pub(crate) fn holds(address: usize) -> bool {
+    is_initialised() && (window::holds(address) || arenas().any(|arena| arena.contains(address)))
+}
+
 /// Log2 of [`SLICE`].
 pub(crate) const SLICE_SHIFT: usize = 16;
 /// Bytes of a slice: the unit in which address space is handed out.

@@ -204,6 +204,12 @@ pub(crate) fn is_ours(index: usize) -> bool {
     (FIRST..MAPPED.load(Acquire)).contains(&index) && !foreign::holds(index)
 }
 
+/// Whether an address is in the window's part that is mapped, or in what describes it.
+pub(super) fn holds(address: usize) -> bool {
+    let index = slice_index(address);
+    index < MAPPED.load(Acquire) && !foreign::holds(index)
+}
+
 /// Slices of the window that are mapped.
 pub(super) fn mapped_slices() -> usize {
     (MAPPED.load(Acquire) - FIRST).saturating_sub(foreign::slices())

@@ -259,6 +259,12 @@ pub(crate) fn threads(enough: usize) -> usize {
     all().filter(|&heap| unsafe { !(*heap).guest && (*heap).live.load(Relaxed) != 0 }).take(enough).count()
 }
 
+/// The [ids](os::thread_id) of the threads that have a heap.
+pub(crate) fn thread_ids() -> impl Iterator<Item = u64> {
+    // SAFETY: H3.
+    all().map(|heap| unsafe { (*heap).live.load(Relaxed) }).filter(|&id| id != 0)
+}
+
 /// Whether this thread holds a lock in here or in the arena: it is in a signal handler that has interrupted it there, and must not wait
 /// for anybody who may want that lock.
 pub(crate) fn holds_locks() -> bool {

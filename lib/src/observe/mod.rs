@@ -16,6 +16,7 @@ pub(crate) mod dump;
 pub(crate) mod events;
 pub(crate) mod exact;
 mod files;
+mod footprint;
 pub(crate) mod heapdump;
 mod inherited;
 pub(crate) mod life;

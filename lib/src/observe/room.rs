@@ -99,6 +99,15 @@ impl Room<u8> {
     }
 }
 
+impl<T: Copy> Room<T> {
+    /// Takes the first entries away; the others move up.
+    pub(crate) fn drop_first(&mut self, count: usize) {
+        let count = count.min(self.length);
+        self.copy_within(count.., 0);
+        self.length -= count;
+    }
+}
+
 impl<T: Copy> Deref for Room<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {

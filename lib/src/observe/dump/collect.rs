@@ -1,8 +1,9 @@
 //! What a dump is made of, at one moment.
 
 use super::estimates::Column;
-use crate::heap::{interval, statistics};
+use crate::heap::interval;
 use crate::observe::files;
+use crate::observe::footprint::Footprint;
 use crate::observe::modules::{self, Modules};
 use crate::observe::output::Failure;
 use crate::observe::room::Room;
@@ -94,11 +95,13 @@ pub(super) struct Collected {
     /// Lines are of this run. `None`: there is none, and there are no lines.
     _run: Option<Hold>,
     dropped: [u64; 2],
-    exact: statistics::Totals,
+    footprint: Footprint,
 }
 
 impl Collected {
     pub(super) fn now() -> Result<Collected, Failure> {
+        // Before there are lists for the dump.
+        let footprint = Footprint::now();
         let mut modules = Modules::read()?;
         let run = sampler::hold();
         let rate = run.as_ref().map_or_else(interval::rate, Hold::rate).max(1);
@@ -118,14 +121,14 @@ impl Collected {
             time: os::calendar_time(),
             duration: run.as_ref().map_or(0, |run| os::now().saturating_sub(run.started())),
             dropped: run.as_ref().map_or([0; 2], |run| [run.dropped(), run.overflows()]),
-            exact: statistics::totals(),
+            footprint,
             _run: run,
         })
     }
 
     /// What is told besides the lines, the same in each format: names and values.
     pub(super) fn for_each_fact(&self, mut tell: impl FnMut(&str, fmt::Arguments<'_>)) {
-        let Collected { totals, exact, estimates, .. } = self;
+        let Collected { totals, footprint, estimates, .. } = self;
         for (key, value) in [
             ("sample_rate", self.rate),
             ("stacks_marked", 1),
@@ -141,13 +144,10 @@ impl Collected {
             ("estimated_peak_bytes", estimates[5]),
             ("estimated_temporary_blocks", estimates[6]),
             ("estimated_temporary_bytes", estimates[7]),
-            ("exact_live_blocks", exact.allocated_blocks.saturating_sub(exact.freed_blocks)),
-            ("exact_live_bytes", exact.allocated_bytes.saturating_sub(exact.freed_bytes)),
-            ("exact_allocated_blocks", exact.allocated_blocks),
-            ("exact_allocated_bytes", exact.allocated_bytes),
         ] {
             tell(key, format_args!("{value}"));
         }
+        footprint.for_each_fact(|key, value| tell(key, format_args!("{value}")));
         files::remarks(tell);
     }
 }

@@ -6,6 +6,7 @@ use super::clock::Scale;
 use super::frames::Frames;
 use super::point::{Counts, Point};
 use super::{CONTROL, Run, Totals, json, last, recorder, totals_of};
+use crate::observe::footprint::Footprint;
 use crate::observe::modules::{Module, Modules, without_deleted};
 use crate::observe::output::{self, Failure, Output, Path};
 use crate::observe::room::Room;
@@ -59,6 +60,7 @@ struct Collected {
     peak_at: u64,
     /// The end of the recording, or the present.
     now: Scale,
+    footprint: Footprint,
 }
 
 /// Write what the present or last recording found; without one, a file with nothing in it.
@@ -69,8 +71,10 @@ pub(crate) fn write(path: &Path) -> Result<(), Failure> {
     if super::is_busy_here() {
         return Err(libc::EDEADLK.into());
     }
+    // Before there are lists for the file.
+    let footprint = Footprint::now();
     CONTROL.lock();
-    let collected = collect(last());
+    let collected = collect(last(), footprint);
     CONTROL.unlock();
     let (collected, mut modules) = (collected?, Modules::read()?);
     let frames = collected.number(&mut modules)?;
@@ -79,13 +83,14 @@ pub(crate) fn write(path: &Path) -> Result<(), Failure> {
     output::write(path, &mut buffer, |output| put(&collected, &frames, &modules, output))
 }
 
-fn collect(run: Option<&Run>) -> Result<Collected, Failure> {
+fn collect(run: Option<&Run>, footprint: Footprint) -> Result<Collected, Failure> {
     let mut collected = Collected {
         entries: Room::new(),
         stacks: Room::new(),
         totals: Totals::default(),
         peak_at: 0,
         now: Scale { ticks: 0, microseconds: 0 },
+        footprint,
     };
     let Some((run, points)) = run.and_then(|run| Some((run, run.points()?))) else { return Ok(collected) };
     let mut failed = Ok(());
@@ -140,6 +145,7 @@ fn put(collected: &Collected, frames: &Frames, modules: &Modules, output: &mut O
     let _ = write!(output, ",\"withoutStack\":{},\"lost\":{}", totals.without_stack, totals.lost);
     let _ = write!(output, ",\"unknown\":{},\"peakBytes\":{}", totals.unknown, totals.highest_bytes);
     let _ = write!(output, ",\"ppid\":{}", os::parent_id());
+    put_facts(&collected.footprint, output);
     put_modules(modules, output);
     output.bytes(b"}\n,\"pps\":\n [");
     for (i, entry) in collected.entries.iter().enumerate() {
@@ -187,6 +193,17 @@ fn put_point(collected: &Collected, entry: &Entry, frames: &Frames, modules: &Mo
 /// A module by the number that [`Modules::find`] gives.
 fn module_of(modules: &Modules, number: usize) -> Option<&Module> {
     modules.all().get(number).or_else(|| modules.gone().find(|(gone, _)| *gone == number).map(|(_, module)| module))
+}
+
+/// Where the memory of the process is.
+fn put_facts(footprint: &Footprint, output: &mut Output<'_>) {
+    output.bytes(b"\n ,\"facts\":{");
+    let mut comma = "";
+    footprint.for_each_fact(|key, value| {
+        let _ = write!(output, "{comma}\"{key}\":{value}");
+        comma = ",";
+    });
+    output.bytes(b"}");
 }
 
 /// What is needed to name the addresses later.
@@ -261,7 +278,7 @@ mod tests {
             point.free(i, 0, 0, &run.live);
         }
         points.point(points.unknown()).allocate(7, 0, &run.live);
-        let text = text(&collect(Some(&run)).unwrap());
+        let text = text(&collect(Some(&run), Footprint::default()).unwrap());
         for expected in [
             "\"tb\":101,\"tbk\":2,\"tl\":",
             ",\"mb\":101,\"mbk\":2,\"gb\":100,\"gbk\":1,\"eb\":100,\"ebk\":1,\"fs\":[5,6]}",

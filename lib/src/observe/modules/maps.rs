@@ -28,7 +28,7 @@ impl Map {
     }
 
     pub(crate) fn mappings(&self) -> impl Iterator<Item = Mapping<'_>> {
-        self.0.split(|&byte| byte == b'\n').filter_map(parse)
+        self.0.split(|&byte| byte == b'\n').filter_map(Mapping::parse)
     }
 
     /// The mapping that holds an address.
@@ -47,6 +47,13 @@ pub(crate) struct Mapping<'a> {
     pub(crate) file: &'a [u8],
     /// As the kernel wrote it.
     pub(crate) path: &'a [u8],
+}
+
+impl Mapping<'_> {
+    /// `None`: it is no such line.
+    pub(crate) fn parse(line: &[u8]) -> Option<Mapping<'_>> {
+        parse(line)
+    }
 }
 
 fn parse(line: &[u8]) -> Option<Mapping<'_>> {

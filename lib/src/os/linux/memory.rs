@@ -1,6 +1,7 @@
 //! Address space: map, unmap, protect, advise.
 
 use super::super::PAGE;
+use super::own;
 use super::syscall::{MADVISE, MBIND, MINCORE, MMAP, MPROTECT, MREMAP, MUNMAP, PRLIMIT64, syscall};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -37,7 +38,11 @@ pub(crate) fn map(length: usize) -> *mut u8 {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     // SAFETY: an anonymous mapping at an address of the kernel's choice disturbs nobody.
     let at = unsafe { syscall(MMAP, [0, length, PROT_READ_WRITE, flags, NO_FILE, 0]) };
-    if at < 0 { core::ptr::null_mut() } else { at as *mut u8 }
+    if at < 0 {
+        return core::ptr::null_mut();
+    }
+    own::made(at as usize, length);
+    at as *mut u8
 }
 
 /// Why memory was not to be had at an address.
@@ -91,6 +96,7 @@ fn map_guarded(length: usize) -> *mut u8 {
         unmap(at as *mut u8, whole);
         return core::ptr::null_mut();
     }
+    own::made(inner, length);
     inner as *mut u8
 }
 
@@ -150,6 +156,7 @@ pub(crate) fn find_hole_and_direction(length: usize, probe: usize) -> Option<(us
 
 /// Give a mapping of ours back. A refusal is not fatal: the memory simply stays.
 pub(crate) fn unmap(address: *mut u8, length: usize) {
+    own::gone(address as usize, length);
     // SAFETY: callers pass ranges that they mapped and no longer use.
     unsafe { syscall(MUNMAP, [address as usize, length, 0, 0, 0, 0]) };
 }

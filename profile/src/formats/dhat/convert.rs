@@ -14,6 +14,8 @@ use crate::model::{
 
 /// Sums from here on are refused: 2^63, so that every later sum of two of them fits into 64 bits.
 const ABSURD: u64 = 1 << 63;
+/// Facts that are kept of a file; ours has a dozen.
+const MOST_FACTS: usize = 256;
 /// Marks of our own library, in place of the outermost frame.
 const GOES_ON: &str = "[the stack goes on: ";
 const NO_STACK: &str = "[no stack: ";
@@ -194,6 +196,8 @@ fn remarks(file: &File, profile: &mut Profile) {
         let plain = value.map(|value| value.replace(['\n', '\r'], " "));
         profile.comments.extend(plain.map(|value| (key.to_owned(), value)));
     }
+    let facts = own.into_iter().flat_map(|own| &own.facts).take(MOST_FACTS);
+    profile.comments.extend(facts.map(|(key, value)| (key.replace(['\n', '\r'], " "), value.to_string())));
     let (without_stack, lost) = own.map_or((0, 0), |own| (own.without_stack, own.lost));
     if without_stack > 0 {
         profile

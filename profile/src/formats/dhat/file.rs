@@ -1,5 +1,7 @@
 //! The file as it is. Keys that are not named here are skipped.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 /// The only version that there is.
@@ -65,6 +67,9 @@ pub(super) struct Own {
     pub(super) unknown: u64,
     #[serde(default)]
     pub(super) ppid: Option<u64>,
+    /// Where the memory of the process was, by names as in the comments of heap dumps.
+    #[serde(default)]
+    pub(super) facts: BTreeMap<String, u64>,
     #[serde(default)]
     pub(super) modules: Vec<OwnModule>,
 }
