@@ -7,7 +7,8 @@ use regex::Regex;
 
 use crate::render::Format;
 use crate::verbs::{
-    bundle::BundleArgs, ctl::CtlArgs, flame::FlameArgs, modules::ModulesArgs, run::RunArgs, symbolize::SymbolizeArgs,
+    bundle::BundleArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs, explain::ExplainArgs,
+    flame::FlameArgs, man::ManArgs, modules::ModulesArgs, run::RunArgs, symbolize::SymbolizeArgs,
     timeline::TimelineArgs, top::TopArgs,
 };
 
@@ -49,6 +50,14 @@ pub(crate) enum Verb {
     Bundle(BundleArgs),
     /// Ask a process that runs, or tell it what to do
     Ctl(CtlArgs),
+    /// What an exit code means, and what to do about it
+    Explain(ExplainArgs),
+    /// Which values flags have without being given (mpp.toml, environment), and where these come from
+    Config(ConfigArgs),
+    /// Completions for a shell
+    Completions(CompletionsArgs),
+    /// Manual pages
+    Man(ManArgs),
 }
 
 /// Flags of every verb.

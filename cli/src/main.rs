@@ -19,6 +19,7 @@ mod progress;
 mod recording;
 mod render;
 mod selection;
+mod settings;
 mod symbols;
 mod sys;
 mod timeline;
@@ -26,21 +27,33 @@ mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Cli, CommonArgs, Verb};
-use exit::{Code, Failure};
+use exit::{Code, Failure, OrExit};
+use settings::Settings;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
-    let cli = Cli::parse();
-    match dispatch(&cli.verb, cli.common) {
+    match command_line().and_then(|cli| dispatch(&cli.verb, cli.common)) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             message::error(format!("{:#}", failure.error));
             ExitCode::from(failure.code.number())
         }
     }
+}
+
+/// What the user has typed, with what files and the environment add. Ends the process for `--help` and for mistakes.
+fn command_line() -> Result<Cli, Failure> {
+    // A file with mistakes must not keep `mpp help` from working.
+    if let Err(answer) = Cli::command().try_get_matches()
+        && !answer.use_stderr()
+    {
+        answer.exit();
+    }
+    let command = Settings::read().and_then(|settings| settings.apply(Cli::command())).or_exit(Code::Usage)?;
+    Cli::from_arg_matches(&command.get_matches()).map_err(|error| error.exit())
 }
 
 /// Runs a verb; returns the exit status.
@@ -54,6 +67,10 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::Timeline(args) => verbs::timeline::timeline(args, common).map(|()| 0),
         Verb::Bundle(args) => verbs::bundle::bundle(args, common).map(|()| 0),
         Verb::Ctl(args) => verbs::ctl::ctl(args).map(|()| 0),
+        Verb::Explain(args) => verbs::explain::explain(args, common).map(|()| 0),
+        Verb::Config(args) => verbs::config::config(args, common).map(|()| 0),
+        Verb::Completions(args) => verbs::completions::completions(args).map(|()| 0),
+        Verb::Man(args) => verbs::man::man(args, common).map(|()| 0),
     }
 }
 

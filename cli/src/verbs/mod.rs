@@ -1,8 +1,12 @@
 //! One file per verb: parse the flags, call the crates that know, render.
 
 pub(crate) mod bundle;
+pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod ctl;
+pub(crate) mod explain;
 pub(crate) mod flame;
+pub(crate) mod man;
 pub(crate) mod modules;
 pub(crate) mod run;
 pub(crate) mod symbolize;
