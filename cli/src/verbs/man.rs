@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use clap::builder::Resettable;
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 
@@ -63,8 +64,7 @@ fn page(command: Command, verb: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let name = verb.map_or_else(|| "mpp".to_owned(), |verb| format!("mpp-{verb}"));
     // Examples are lines, and stay lines.
     let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let command =
-        command.name(name.clone()).version(env!("CARGO_PKG_VERSION")).after_help(None::<clap::builder::StyledStr>);
+    let command = command.name(name.clone()).version(env!("CARGO_PKG_VERSION")).after_help(Resettable::Reset);
     let mut page = Vec::new();
     Man::new(command).title(name.to_uppercase()).render(&mut page)?;
     if !examples.is_empty() {
