@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use mpp_profile::analysis::Group;
+use mpp_profile::units::parse_size;
 use regex::Regex;
 
 use crate::render::Format;
@@ -118,6 +120,18 @@ pub(crate) struct SelectionArgs {
     /// No stacks with a frame whose function, file or library matches
     #[arg(long, value_name = "REGEX", env = "MPP_IGNORE", hide_env_values = true)]
     pub(crate) ignore: Option<Regex>,
+    /// Leave out frames whose function, file or library matches; what they have allocated goes to their callers
+    #[arg(long, value_name = "REGEX", env = "MPP_HIDE", hide_env_values = true)]
+    pub(crate) hide: Option<Regex>,
+    /// Let stacks begin at the outermost frame whose function, file or library matches; no stacks without one
+    #[arg(long, value_name = "REGEX", env = "MPP_SHOW_FROM", hide_env_values = true)]
+    pub(crate) show_from: Option<Regex>,
+    /// Only what threads have allocated whose name matches
+    #[arg(long, value_name = "REGEX", env = "MPP_THREAD", hide_env_values = true)]
+    pub(crate) thread: Option<Regex>,
+    /// Only blocks of such sizes: 4KiB..64KiB, 1MiB.., ..100, 48. Both ends belong to it
+    #[arg(long, value_name = "MIN..MAX", env = "MPP_SIZE", hide_env_values = true)]
+    pub(crate) size: Option<SizeRange>,
     /// What becomes of frames of the allocator, of libc and of the C++ and Rust standard libraries: at the leaf they
     /// are folded into the function that called them (collapse), or all stay, or all go
     #[arg(
@@ -136,6 +150,74 @@ pub(crate) struct SelectionArgs {
     /// linker knows them [default: short for people, full in JSON, CSV and folded stacks]
     #[arg(long, value_enum, value_name = "STYLE", env = "MPP_NAMES", hide_env_values = true)]
     pub(crate) names: Option<NamesChoice>,
+}
+
+/// Which rows a report has.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct RowArgs {
+    /// At most this many rows, 0 is all [default: a screenful for people, all in JSON and CSV]
+    #[arg(long, value_name = "N", env = "MPP_LIMIT", hide_env_values = true)]
+    pub(crate) limit: Option<usize>,
+    /// Only rows with at least this share of the total, with what they call
+    #[arg(long, value_name = "P", value_parser = percent, env = "MPP_MIN_PERCENT", hide_env_values = true)]
+    pub(crate) min_percent: Option<f64>,
+}
+
+impl RowArgs {
+    /// How many rows to show; `for_people` unless the user or a program wants more.
+    pub(crate) fn limit(&self, format: Format, for_people: usize) -> usize {
+        match self.limit {
+            Some(0) => usize::MAX,
+            Some(limit) => limit,
+            None if format.is_for_programs() => usize::MAX,
+            None => for_people,
+        }
+    }
+
+    /// Whether a part of the whole is large enough.
+    pub(crate) fn shows(&self, part: u64, whole: u64) -> bool {
+        self.min_percent.is_none_or(|least| crate::render::percent(part, whole) >= least)
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>();
+    number.ok().filter(|number| number.is_finite()).ok_or_else(|| "expected a number such as 0.5".to_owned())
+}
+
+/// What makes two frames or samples one row of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GroupChoice {
+    /// A function
+    Function,
+    /// A line of a function
+    Line,
+    /// A source file
+    File,
+    /// A Rust crate; of functions in other languages, the library or executable
+    Crate,
+    /// A library or executable
+    Lib,
+    /// The thread that has allocated
+    Thread,
+    /// Sizes of blocks, by powers of two
+    Size,
+}
+
+impl GroupChoice {
+    /// The same in the terms of the analysis.
+    pub(crate) fn group(self) -> Group {
+        match self {
+            GroupChoice::Function => Group::Function,
+            GroupChoice::Line => Group::Line,
+            GroupChoice::File => Group::File,
+            GroupChoice::Crate => Group::Crate,
+            GroupChoice::Lib => Group::Library,
+            GroupChoice::Thread => Group::Thread,
+            GroupChoice::Size => Group::Size,
+        }
+    }
 }
 
 /// See [`SelectionArgs::metric`].
@@ -254,6 +336,27 @@ impl std::str::FromStr for SourceDir {
             }
             _ => Err("expected two folders with `=` between them, such as /build/app=/home/me/app".to_owned()),
         }
+    }
+}
+
+/// Sizes of blocks in bytes, from the first to the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SizeRange(pub(crate) u64, pub(crate) u64);
+
+impl std::str::FromStr for SizeRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let end = |text: &str, default| match text.trim() {
+            "" => Ok(default),
+            text => parse_size(text).map_err(|error| error.to_string()),
+        };
+        let (least, most) = match text.split_once("..") {
+            Some(("", "")) => return Err("expected sizes such as 4KiB..64KiB, 1MiB.. or ..100".to_owned()),
+            Some((least, most)) => (end(least, 0)?, end(most.trim_start_matches('='), u64::MAX)?),
+            None => (end(text, 0)?, end(text, 0)?),
+        };
+        if least <= most { Ok(SizeRange(least, most)) } else { Err(format!("{least} is more than {most}")) }
     }
 }
 

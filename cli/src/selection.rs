@@ -1,12 +1,12 @@
 //! What of a profile a report shows: the selection flags in the terms of the analysis.
 
 use mpp_profile::analysis::{Group, RuntimeFrames, Sum, View, Weights};
-use mpp_profile::{Location, Metric, Profile, Unit};
+use mpp_profile::{Frame, Location, Metric, Profile, Unit};
 use mpp_symbolizer::{NameStyle, demangle, restyle};
 use regex::Regex;
 
 use crate::args::{
-    CommonArgs, InputArgs, MetricChoice, NamesChoice, RuntimeChoice, SelectionArgs, SymbolArgs, UnitChoice,
+    CommonArgs, InputArgs, MetricChoice, NamesChoice, RuntimeChoice, SelectionArgs, SizeRange, SymbolArgs, UnitChoice,
 };
 use crate::exit::{Code, Failure};
 use crate::input::{self, Loaded};
@@ -105,31 +105,49 @@ pub(crate) fn check_metric(profile: &Profile, metric: Metric) -> Result<(), Fail
     Err(Failure::new(Code::Usage, why))
 }
 
-/// Keeps the samples that `--focus` and `--ignore` let through; says whether any flag was given.
+/// Keeps what the flags let through; says whether any of them was given.
 fn filter(profile: &mut Profile, args: &SelectionArgs) -> bool {
-    if args.focus.is_none() && args.ignore.is_none() {
-        return false;
+    let SelectionArgs { focus, ignore, hide, show_from, thread, size, .. } = args;
+    if let Some(SizeRange(least, most)) = *size {
+        profile.keep_samples(|_, sample| (least..=most).contains(&sample.block_size));
+    }
+    if let Some(regex) = thread {
+        let wanted: Vec<bool> = profile.threads.iter().map(|thread| regex.is_match(&thread.to_string())).collect();
+        profile.keep_samples(|_, sample| sample.thread.is_some_and(|id| wanted.get(id.index()) == Some(&true)));
     }
     let per_stack = |regex: &Regex| -> Vec<bool> {
         let per_location: Vec<bool> =
             profile.locations.iter().map(|location| matches(profile, location, regex)).collect();
         profile.stacks.iter().map(|stack| stack.locations.iter().any(|id| per_location[id.index()])).collect()
     };
-    let focused = args.focus.as_ref().map(per_stack);
-    let ignored = args.ignore.as_ref().map(per_stack);
-    profile.samples.retain(|sample| {
+    let focused = focus.as_ref().map(per_stack);
+    let ignored = ignore.as_ref().map(per_stack);
+    profile.keep_samples(|_, sample| {
         let stack = sample.stack.index();
         focused.as_ref().is_none_or(|focused| focused[stack]) && !ignored.as_ref().is_some_and(|ignored| ignored[stack])
     });
-    true
+    if let Some(regex) = show_from {
+        profile.show_from(|profile, location, frame| matches_frame(profile, location, frame, regex));
+    }
+    if let Some(regex) = hide {
+        profile.hide_frames(|profile, location, frame| matches_frame(profile, location, frame, regex));
+    }
+    size.is_some() || [focus, ignore, show_from, thread].into_iter().any(Option::is_some)
 }
 
+/// Whether the file with a location's code, or any function there, is meant.
 fn matches(profile: &Profile, location: &Location, regex: &Regex) -> bool {
+    let frames = &location.frames;
+    matches_frame(profile, location, None, regex)
+        || frames.iter().any(|frame| matches_frame(profile, location, Some(frame), regex))
+}
+
+/// Whether the file with a location's code, or one function there, is meant.
+fn matches_frame(profile: &Profile, location: &Location, frame: Option<&Frame>, regex: &Regex) -> bool {
     let module = profile.module_of(location).is_some_and(|module| regex.is_match(&module.path));
-    let frame = |frame: &mpp_profile::Frame| {
-        regex.is_match(&frame.function) || frame.file.as_ref().is_some_and(|file| regex.is_match(file))
-    };
-    module || location.frames.iter().any(frame)
+    let is_meant =
+        |frame: &Frame| regex.is_match(&frame.function) || frame.file.as_ref().is_some_and(|file| regex.is_match(file));
+    module || frame.is_some_and(is_meant)
 }
 
 /// How to write the names of functions.

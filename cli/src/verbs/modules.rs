@@ -6,7 +6,7 @@ mod report;
 use clap::Args;
 use mpp_profile::analysis::{ModuleShare, Quality, Weights};
 
-use crate::args::{CommonArgs, InputArgs, MetricChoice, ReportArgs, SymbolArgs};
+use crate::args::{CommonArgs, InputArgs, MetricChoice, ReportArgs, RowArgs, SymbolArgs};
 use crate::exit::Failure;
 use crate::render::Report;
 use crate::{input, output, selection};
@@ -33,9 +33,8 @@ pub(crate) struct ModulesArgs {
     /// process held most, or what was freed before its thread allocated again
     #[arg(long, value_enum, value_name = "METRIC", default_value = "live", env = "MPP_METRIC", hide_env_values = true)]
     metric: MetricChoice,
-    /// At most this many files, 0 is all [default: 20 for people, all in JSON and CSV]
-    #[arg(long, value_name = "N", env = "MPP_LIMIT", hide_env_values = true)]
-    limit: Option<usize>,
+    #[command(flatten)]
+    rows: RowArgs,
     #[command(flatten)]
     symbols: SymbolArgs,
     #[command(flatten)]
@@ -52,18 +51,16 @@ pub(crate) fn modules(args: &ModulesArgs, common: CommonArgs) -> Result<(), Fail
     selection::check_metric(&loaded.profile, metric)?;
     let shares = ModuleShare::all(&loaded.profile, metric);
     let rows: Vec<Row<'_>> = shares.iter().map(|share| Row { share, found: loaded.symbols.found_for(share) }).collect();
-    let default = if args.report.format.is_for_programs() { 0 } else { 20 };
-    let limit = match args.limit.unwrap_or(default) {
-        0 => usize::MAX,
-        limit => limit,
-    };
+    let total = Weights::of(&loaded.profile, metric).total();
+    let all = rows.len();
+    let heavy = rows.into_iter().filter(|row| args.rows.shows(row.share.bytes, total.bytes));
     let shown = Shown {
         loaded: &loaded,
         metric,
-        total: Weights::of(&loaded.profile, metric).total(),
+        total,
         quality: Quality::of(&loaded.profile, metric),
-        all: rows.len(),
-        rows: rows.into_iter().take(limit).collect(),
+        all,
+        rows: heavy.take(args.rows.limit(args.report.format, 20)).collect(),
         is_verbose: common.verbose,
     };
     let (header, table, footer) = (shown.header(), shown.table(), shown.footer());

@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 use clap::{Args, ValueEnum};
 use mpp_profile::analysis::{Group, Quality, Row, Table as Sites, View};
 
-use crate::args::{CommonArgs, InputArgs, ReportArgs, SelectionArgs, SymbolArgs};
-use crate::exit::{Code, Failure};
+use crate::args::{CommonArgs, GroupChoice, InputArgs, ReportArgs, RowArgs, SelectionArgs, SymbolArgs};
+use crate::exit::Failure;
 use crate::output;
-use crate::render::{self, Report};
+use crate::render::Report;
 use crate::selection::{self, Names, Selected};
 
 use report::Shown;
@@ -40,29 +40,12 @@ pub(crate) struct TopArgs {
     /// What the rows are ordered by
     #[arg(long, value_enum, value_name = "BY", default_value = "flat", env = "MPP_SORT", hide_env_values = true)]
     pub(crate) sort: SortChoice,
-    /// At most this many rows, 0 is all [default: 20 for people, all in JSON and CSV]
-    #[arg(long, value_name = "N", env = "MPP_LIMIT", hide_env_values = true)]
-    pub(crate) limit: Option<usize>,
-    /// Only rows with at least this share of the total, cumulatively
-    #[arg(long, value_name = "P", default_value_t = 0.0, env = "MPP_MIN_PERCENT", hide_env_values = true)]
-    pub(crate) min_percent: f64,
+    #[command(flatten)]
+    pub(crate) rows: RowArgs,
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
-}
-
-/// See [`TopArgs::group`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GroupChoice {
-    /// A function
-    Function,
-    /// A line of a function
-    Line,
-    /// A source file
-    File,
-    /// A library or executable
-    Lib,
 }
 
 /// See [`TopArgs::sort`].
@@ -74,25 +57,11 @@ pub(crate) enum SortChoice {
     Cum,
 }
 
-impl GroupChoice {
-    fn group(self) -> Group {
-        match self {
-            GroupChoice::Function => Group::Function,
-            GroupChoice::Line => Group::Line,
-            GroupChoice::File => Group::File,
-            GroupChoice::Lib => Group::Library,
-        }
-    }
-}
-
 /// Runs the verb.
 ///
 /// # Errors
 /// If the input cannot be read, or the report cannot be written.
 pub(crate) fn top(args: &TopArgs, common: CommonArgs) -> Result<(), Failure> {
-    if !args.min_percent.is_finite() {
-        return Err(Failure::new(Code::Usage, "--min-percent needs a number such as 0.5"));
-    }
     let selected = selection::load(&args.input, &args.selection, &args.symbols, args.group.group(), common)?;
     let Selected { loaded, view, .. } = &selected;
     let mut sites = Sites::build(&loaded.profile, view);
@@ -112,12 +81,8 @@ pub(crate) fn top(args: &TopArgs, common: CommonArgs) -> Result<(), Failure> {
 }
 
 fn chosen_rows<'a>(sites: &'a Sites, args: &TopArgs, view: &View, whole: u64) -> Vec<&'a Row> {
-    let default = if args.report.format.is_for_programs() { 0 } else { 20 };
-    let limit = match args.limit.unwrap_or(default) {
-        0 => usize::MAX,
-        limit => limit,
-    };
-    let heavy = |row: &&Row| render::percent(row.cumulative.value(view.unit), whole) >= args.min_percent;
+    let limit = args.rows.limit(args.report.format, 20);
+    let heavy = |row: &&Row| args.rows.shows(row.cumulative.value(view.unit), whole);
     sites.rows.iter().filter(heavy).take(limit).collect()
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::crates::crate_of;
 use super::runtime::{self, Role};
 use super::{Group, RuntimeFrames};
 use crate::model::{Frame, Location, Profile, Stack};
@@ -151,8 +152,13 @@ fn key(profile: &Profile, location: &Location, module: Option<&Arc<str>>, frame:
     let bare = |name: Arc<str>| Key { name, file: None, line: 0, module: module.cloned() };
     let label = || location_label(profile, location).into();
     let name = |frame: &Frame| if frame.function.is_empty() { label() } else { frame.function.clone() };
+    if group == Group::Crate
+        && let Some(name) = frame.and_then(|frame| crate_of(&frame.function))
+    {
+        return Key { name: name.into(), file: None, line: 0, module: None };
+    }
     match (group, frame) {
-        (Group::Library, _) => bare(module.cloned().unwrap_or_else(|| UNKNOWN.into())),
+        (Group::Library | Group::Crate, _) => bare(module.cloned().unwrap_or_else(|| UNKNOWN.into())),
         (Group::File, Some(Frame { file: Some(file), .. })) => {
             Key { name: file.clone(), file: Some(file.clone()), line: 0, module: None }
         }

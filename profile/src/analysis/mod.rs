@@ -3,11 +3,13 @@
 //! All views share three steps, each in a file of its own: [`Weights`] turns the samples into whole estimated numbers,
 //! `frames` turns locations into the frames that are shown, [`runtime`] says which frames are not the user's own code.
 
+mod crates;
 mod folded;
 mod frames;
 mod modules;
 mod quality;
 pub mod runtime;
+mod select;
 pub mod symbol_name;
 mod table;
 #[cfg(test)]
@@ -74,6 +76,12 @@ pub enum Group {
     Line,
     /// The source file; without line information, the module.
     File,
+    /// The Rust crate that the function is of; for functions of other languages, the module.
+    Crate,
     /// The module, by file name.
     Library,
+    /// The thread that has allocated. All frames of a sample are one.
+    Thread,
+    /// The size of the blocks, by powers of two. All frames of a sample are one.
+    Size,
 }

@@ -1,11 +1,13 @@
 //! The table of allocation sites: who allocated (flat) and through whom (cumulative).
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::frames::{FrameRef, Frames, Key, Place, Site};
-use super::{Sum, View, Weights};
-use crate::model::{Profile, StackEnd, Unit};
+use super::{Group, Sum, View, Weights};
+use crate::model::{Profile, Sample, StackEnd, Unit};
+use crate::units::bytes;
 
 /// What stacks without any frame are booked under.
 const NO_STACK: &str = "[no stack]";
@@ -47,6 +49,9 @@ pub struct Table {
 impl Table {
     /// Adds up a profile.
     pub fn build(profile: &Profile, view: &View) -> Self {
+        if matches!(view.group, Group::Thread | Group::Size) {
+            return Self::by_sample(profile, view);
+        }
         let weights = Weights::of(profile, view.metric);
         let frames = Frames::of(profile, view.group, view.inlines);
         let mut rows = Rows::new(&frames, view.unit);
@@ -68,6 +73,25 @@ impl Table {
         table
     }
 
+    /// Adds up by what is known of samples, not of frames: flat and cumulative are the same.
+    fn by_sample(profile: &Profile, view: &View) -> Self {
+        let weights = Weights::of(profile, view.metric);
+        let mut sums: BTreeMap<Arc<str>, Sum> = BTreeMap::new();
+        let mut truncated = Sum::default();
+        for (sample, &sum) in profile.samples.iter().zip(weights.samples()) {
+            *sums.entry(sample_group(profile, sample, view.group)).or_default() += sum;
+            if matches!(profile.stack(sample.stack).end, StackEnd::Truncated(_)) {
+                truncated += sum;
+            }
+        }
+        let row =
+            |(name, sum)| Row { name, place: None, places: 1, module: None, named: true, flat: sum, cumulative: sum };
+        let rows = sums.into_iter().map(row).collect();
+        let mut table = Self { rows, total: weights.total(), unresolved: Sum::default(), truncated };
+        table.sort_by_flat(view.unit);
+        table
+    }
+
     /// Orders the rows by falling flat, then falling cumulative, then name.
     pub fn sort_by_flat(&mut self, unit: Unit) {
         self.sort_by(|row| (Reverse(row.flat.value(unit)), Reverse(row.cumulative.value(unit))));
@@ -81,6 +105,26 @@ impl Table {
     fn sort_by<K: Ord>(&mut self, weight: impl Fn(&Row) -> K) {
         let identity = |row: &Row| (row.name.clone(), row.place.clone(), row.module.clone());
         self.rows.sort_by(|a, b| weight(a).cmp(&weight(b)).then_with(|| identity(a).cmp(&identity(b))));
+    }
+}
+
+/// What a sample is booked under by [`Group::Thread`] or [`Group::Size`]; not escaped.
+pub(super) fn sample_group(profile: &Profile, sample: &Sample, group: Group) -> Arc<str> {
+    match group {
+        Group::Thread => match profile.thread_of(sample) {
+            Some(thread) => thread.to_string().into(),
+            None => "unknown thread".into(),
+        },
+        _ => match sample.block_size {
+            0 => "unknown size".into(),
+            size => {
+                let least = 1_u64 << size.ilog2();
+                match least.checked_mul(2) {
+                    Some(next) => format!("{} to below {}", bytes(least), bytes(next)).into(),
+                    None => format!("{} and more", bytes(least)).into(),
+                }
+            }
+        },
     }
 }
 

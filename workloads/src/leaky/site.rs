@@ -70,7 +70,7 @@ impl Site {
 
 /// The sites of the main thread. All block sizes are size classes of common allocators: multiples of 16 up to 1 KiB, then
 /// powers of two.
-pub static MAIN: [Site; 18] = [
+pub static MAIN: [Site; 19] = [
     Site::new("plain-tiny", plain::keep_tiny, "alloc(", 16).blocks(100_000, 20_000),
     Site::new("plain-small", plain::keep_small, "alloc(", 64).blocks(60_000, 60_000),
     Site::new("plain-zeroed", plain::keep_zeroed, "alloc_zeroed(", 256).blocks(20_000, 20_000),
@@ -89,6 +89,7 @@ pub static MAIN: [Site; 18] = [
     Site::new("recursive", recursion::keep_deep, "Box::new(", 192).blocks(20_000, 20_000),
     Site::new("temporary-scratch", temporary::make_scratch, "Box::new(", 768).blocks(0, 200_000),
     Site::new("temporary-buffer", temporary::make_buffer, "with_capacity(", 8192).blocks(0, 5_000),
+    Site::new("temporary-greetings", temporary::make_greetings, "Box::new(", 832).blocks(0, 20_000),
 ];
 
 /// The sites of the plugin, called by the main thread.

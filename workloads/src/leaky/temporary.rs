@@ -15,3 +15,23 @@ pub(super) fn make_buffer(seed: u64) -> Made {
     buffer.extend_from_slice(&seed.to_ne_bytes());
     Made::from_vec(buffer, at)
 }
+
+/// Blocks of [`make_greetings`], each gone before the next one comes.
+const GREETINGS: u64 = 5;
+
+/// Allocates the same again and again, where once would do.
+#[inline(never)]
+pub(super) fn make_greetings(seed: u64) -> Made {
+    let mut last: Option<Made> = None;
+    for round in 0..GREETINGS {
+        if let Some(before) = last.take() {
+            before.free();
+        }
+        let (at, value) = (place!(), Box::new([seed ^ round; 104]));
+        // Or the compiler would see that nobody looks, and leave it all out.
+        last = Some(Made::from_box(std::hint::black_box(value), at));
+    }
+    let last = last.expect("a loop of at least one round");
+    let bytes = last.size() as u64 * GREETINGS;
+    last.grown(GREETINGS, bytes)
+}

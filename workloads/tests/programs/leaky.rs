@@ -30,7 +30,7 @@ fn the_truth_adds_up_and_covers_every_kind_of_site() {
     {
         assert!(truth.sites(site).any(|row| row["bytes_live"].as_u64() > Some(0)), "{site}");
     }
-    for site in ["temporary-scratch", "temporary-buffer", "worker-mail"] {
+    for site in ["temporary-scratch", "temporary-buffer", "temporary-greetings", "worker-mail"] {
         assert!(
             truth.sites(site).all(|row| row["bytes_live"] == 0 && row["bytes_allocated"].as_u64() > Some(0)),
             "{site}"

@@ -65,7 +65,10 @@ impl Shown<'_> {
         let name = match self.selected.view.group {
             Group::Function | Group::Line => Column::new("function", "function"),
             Group::File => Column::new("file", "name"),
+            Group::Crate => Column::new("crate or library", "name"),
             Group::Library => Column::new("library", "name"),
+            Group::Thread => Column::new("thread", "name"),
+            Group::Size => Column::new("bytes of a block", "name"),
         };
         let mut columns = vec![
             Column::new("flat", flat),
