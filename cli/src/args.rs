@@ -10,8 +10,8 @@ use regex::Regex;
 use crate::render::Format;
 use crate::verbs::{
     bundle::BundleArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs, explain::ExplainArgs,
-    flame::FlameArgs, man::ManArgs, modules::ModulesArgs, run::RunArgs, symbolize::SymbolizeArgs,
-    timeline::TimelineArgs, top::TopArgs,
+    flame::FlameArgs, list::ListArgs, man::ManArgs, modules::ModulesArgs, peek::PeekArgs, run::RunArgs,
+    symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -40,6 +40,12 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Table of the functions that allocated most
     Top(TopArgs),
+    /// Call tree, from the start of the program down to what allocates
+    Tree(TreeArgs),
+    /// Callers and callees of a function
+    Peek(PeekArgs),
+    /// Source code of a function, with what each line allocated
+    List(ListArgs),
     /// Flame graph of the call stacks that allocated
     Flame(FlameArgs),
     /// How much memory a process had while it ran

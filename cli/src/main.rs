@@ -10,6 +10,7 @@ mod clock;
 mod exit;
 mod heading;
 mod input;
+mod labels;
 mod merge;
 mod message;
 mod output;
@@ -61,6 +62,9 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
     match verb {
         Verb::Run(args) => verbs::run::run(args, common),
         Verb::Top(args) => verbs::top::top(args, common).map(|()| 0),
+        Verb::Tree(args) => verbs::tree::tree(args, common).map(|()| 0),
+        Verb::Peek(args) => verbs::peek::peek(args, common).map(|()| 0),
+        Verb::List(args) => verbs::list::list(args, common).map(|()| 0),
         Verb::Flame(args) => verbs::flame::flame(args, common).map(|()| 0),
         Verb::Symbolize(args) => verbs::symbolize::symbolize(args, common).map(|()| 0),
         Verb::Modules(args) => verbs::modules::modules(args, common).map(|()| 0),

@@ -55,6 +55,10 @@ pub(crate) enum Cell {
     },
     /// Text, not escaped.
     Text(String),
+    /// A number that counts nothing, such as that of a line.
+    Number(u64),
+    /// No number.
+    Nothing,
 }
 
 impl Cell {
@@ -65,15 +69,18 @@ impl Cell {
             Cell::Count(count) => mpp_profile::units::count(*count),
             Cell::Share { part, whole } => mpp_profile::units::percent(*part as f64, *whole as f64),
             Cell::Text(text) => mpp_profile::text::escaped(text).to_string(),
+            Cell::Number(number) => number.to_string(),
+            Cell::Nothing => String::new(),
         }
     }
 
     /// As programs read it: numbers without units or grouping, percentages with four decimals, text as it is.
     pub(crate) fn for_programs(&self) -> String {
         match self {
-            Cell::Bytes(number) | Cell::Count(number) => number.to_string(),
+            Cell::Bytes(number) | Cell::Count(number) | Cell::Number(number) => number.to_string(),
             Cell::Share { part, whole } => format!("{:.4}", percent(*part, *whole)),
             Cell::Text(text) => text.clone(),
+            Cell::Nothing => String::new(),
         }
     }
 }
@@ -100,6 +107,7 @@ impl Table {
 
     /// Whether the column is aligned to the right.
     pub(super) fn is_number(&self, column: usize) -> bool {
-        self.rows.first().is_some_and(|row| !matches!(row[column], Cell::Text(_)))
+        let known = self.rows.iter().map(|row| &row[column]).find(|cell| **cell != Cell::Nothing);
+        known.is_some_and(|cell| !matches!(cell, Cell::Text(_)))
     }
 }

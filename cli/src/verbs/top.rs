@@ -3,13 +3,12 @@
 mod json;
 mod report;
 
-use std::collections::{HashMap, HashSet};
-
 use clap::{Args, ValueEnum};
 use mpp_profile::analysis::{Group, Quality, Row, Table as Sites, View};
 
 use crate::args::{CommonArgs, GroupChoice, InputArgs, ReportArgs, RowArgs, SelectionArgs, SymbolArgs};
 use crate::exit::Failure;
+use crate::labels::labels;
 use crate::output;
 use crate::render::Report;
 use crate::selection::{self, Names, Selected};
@@ -73,7 +72,10 @@ pub(crate) fn top(args: &TopArgs, common: CommonArgs) -> Result<(), Failure> {
     let quality = Quality::of(&loaded.profile, view.metric);
     let names = Names::new(&args.selection, args.report.format.is_for_programs(), &loaded.profile);
     let rows = chosen_rows(&sites, args, view, selected.whole.value(view.unit));
-    let labels = labels(&rows, view.group, names);
+    // Files, libraries and addresses are what they are.
+    let is_function = |row: &Row| row.named && matches!(view.group, Group::Function | Group::Line);
+    let items: Vec<(&str, bool)> = rows.iter().map(|row| (&*row.name, is_function(row))).collect();
+    let labels = labels(&items, names);
     let shown = Shown { selected: &selected, sites: &sites, quality: &quality, rows, labels };
     let (header, table, footer) = (shown.header(), shown.table(), shown.footer());
     let report = Report { header: &header, table: &table, footer: &footer, data: &json::Data::of(&shown) };
@@ -84,23 +86,4 @@ fn chosen_rows<'a>(sites: &'a Sites, args: &TopArgs, view: &View, whole: u64) ->
     let limit = args.rows.limit(args.report.format, 20);
     let heavy = |row: &&Row| args.rows.shows(row.cumulative.value(view.unit), whole);
     sites.rows.iter().filter(heavy).take(limit).collect()
-}
-
-/// The name of each row. Where short names would make two functions look the same, they are given in full.
-fn labels(rows: &[&Row], group: Group, names: Names<'_>) -> Vec<String> {
-    // Files, libraries and addresses are what they are.
-    let is_function = |row: &Row| row.named && matches!(group, Group::Function | Group::Line);
-    let mut functions: HashMap<String, &str> = HashMap::new();
-    let mut clashes: HashSet<String> = HashSet::new();
-    for row in rows.iter().filter(|row| is_function(row)) {
-        let label = names.of(&row.name);
-        if *functions.entry(label.clone()).or_insert(&row.name) != &*row.name {
-            clashes.insert(label);
-        }
-    }
-    let label = |row: &&Row| match is_function(row) {
-        true => Some(names.of(&row.name)).filter(|label| !clashes.contains(label)),
-        false => None,
-    };
-    rows.iter().map(|row| label(row).unwrap_or_else(|| row.name.to_string())).collect()
 }

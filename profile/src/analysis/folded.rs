@@ -40,7 +40,7 @@ impl Folded {
             }
             let stack = profile.stack(sample.stack);
             frames.visible(stack, view.runtime, &mut shown);
-            let root = root(stack).map(|root| {
+            let root = root_box(stack).map(|root| {
                 *extra.entry(root).or_insert_with_key(|root| {
                     names.push(sanitised(root));
                     names.len() as u32 - 1
@@ -89,7 +89,7 @@ impl Folded {
 }
 
 /// The box that a stack is put under if it does not begin at the start of a thread or does not exist.
-fn root(stack: &Stack) -> Option<Arc<str>> {
+pub(super) fn root_box(stack: &Stack) -> Option<Arc<str>> {
     match &stack.end {
         StackEnd::Truncated(truncation) => Some(format!("[truncated: {}]", truncation.reason.as_text()).into()),
         _ if stack.locations.is_empty() => Some(NO_STACK.into()),

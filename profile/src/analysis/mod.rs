@@ -7,6 +7,7 @@ mod crates;
 mod folded;
 mod frames;
 mod modules;
+mod peek;
 mod quality;
 pub mod runtime;
 mod select;
@@ -14,13 +15,16 @@ pub mod symbol_name;
 mod table;
 #[cfg(test)]
 mod test_profile;
+mod tree;
 mod weights;
 
 pub use folded::Folded;
 pub use frames::location_label;
 pub use modules::ModuleShare;
+pub use peek::{Neighbour, Peek};
 pub use quality::{Quality, Resolved};
 pub use table::{Row, Table};
+pub use tree::{Node, Tree};
 pub use weights::{Sum, Weights};
 
 use crate::model::{Metric, Unit};
