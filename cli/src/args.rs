@@ -9,9 +9,9 @@ use regex::Regex;
 
 use crate::render::Format;
 use crate::verbs::{
-    bundle::BundleArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs, explain::ExplainArgs,
-    flame::FlameArgs, list::ListArgs, man::ManArgs, modules::ModulesArgs, peek::PeekArgs, run::RunArgs,
-    symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
+    bundle::BundleArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs, diff::DiffArgs,
+    explain::ExplainArgs, flame::FlameArgs, list::ListArgs, man::ManArgs, modules::ModulesArgs, peek::PeekArgs,
+    run::RunArgs, symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -46,6 +46,8 @@ pub(crate) enum Verb {
     Peek(PeekArgs),
     /// Source code of a function, with what each line allocated
     List(ListArgs),
+    /// What changed from one profile to another: grown, shrunk, new and gone
+    Diff(DiffArgs),
     /// Flame graph of the call stacks that allocated
     Flame(FlameArgs),
     /// How much memory a process had while it ran

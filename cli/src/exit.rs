@@ -14,6 +14,12 @@ pub(crate) enum Code {
     Usage,
     /// An input is missing, unreadable, of an unknown format or corrupt.
     Input,
+    /// A gate has failed: a threshold, a leak, a regression.
+    GateFailed,
+    /// The error of an estimate does not let a gate decide.
+    Inconclusive,
+    /// The baseline or partner of a comparison is missing.
+    NoPartner,
     /// Nothing was captured: the allocator was not active in the target.
     NothingCaptured,
     /// `mpp run` failed before it could start the target.
@@ -30,6 +36,9 @@ impl Code {
         match self {
             Code::Internal => 1,
             Code::Usage => 2,
+            Code::GateFailed => 10,
+            Code::Inconclusive => 11,
+            Code::NoPartner => 12,
             Code::Input => 13,
             Code::NothingCaptured => 14,
             Code::BeforeStart => 125,
@@ -84,6 +93,9 @@ mod tests {
         let numbers = [
             (Code::Internal, 1),
             (Code::Usage, 2),
+            (Code::GateFailed, 10),
+            (Code::Inconclusive, 11),
+            (Code::NoPartner, 12),
             (Code::Input, 13),
             (Code::NothingCaptured, 14),
             (Code::BeforeStart, 125),

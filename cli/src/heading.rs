@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mpp_profile::analysis::{Quality, Sum, Table};
+use mpp_profile::analysis::{Group, Quality, Sum, Table};
 use mpp_profile::text::escaped;
 use mpp_profile::units::{bytes, count, percent};
 use mpp_profile::{Format, Metric, Profile, Unit};
@@ -18,6 +18,19 @@ pub(crate) fn metric_word(metric: Metric) -> &'static str {
         Metric::Freed => "freed",
         Metric::Peak => "at the peak",
         Metric::Temporary => "temporary",
+    }
+}
+
+/// What the rows of a group are, in the plural.
+pub(crate) fn rows_word(group: Group) -> &'static str {
+    match group {
+        Group::Function => "functions",
+        Group::Line => "lines",
+        Group::File => "files",
+        Group::Crate => "crates and libraries",
+        Group::Library => "libraries",
+        Group::Thread => "threads",
+        Group::Size => "sizes",
     }
 }
 

@@ -37,6 +37,42 @@ pub(crate) struct Layout {
 /// # Errors
 /// If the weights are too large to be added up, or nothing can be drawn.
 pub(crate) fn draw(captions: &Captions, lines: &[String], layout: Layout) -> anyhow::Result<Vec<u8>> {
+    let mut options = options(captions, layout);
+    let total = lines.iter().map(|line| weight(line)).try_fold(0_u64, u64::checked_add);
+    ensure!(total.is_some_and(|total| total < 1 << 62), "the numbers are too large to be added up");
+    let reversed = if layout.inverted { Some(reversed(lines)) } else { None };
+    let lines = reversed.as_deref().unwrap_or(lines);
+    let mut svg = Vec::new();
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg).context("cannot be drawn")?;
+    Ok(svg)
+}
+
+/// Draws what changed: each stack with what there was and what there is. Widths are what there is; in red a function
+/// itself has allocated more, in blue less, the more the stronger; the title of a box has the change in percent of what there is in all. What is gone has no width: say so in the captions.
+///
+/// # Errors
+/// As [`draw`].
+pub(crate) fn draw_difference(
+    captions: &Captions,
+    stacks: &[(String, u64, u64)],
+    layout: Layout,
+) -> anyhow::Result<Vec<u8>> {
+    let mut options = options(captions, layout);
+    let total = |weight: fn(&(String, u64, u64)) -> u64| stacks.iter().map(weight).try_fold(0_u64, u64::checked_add);
+    let fits = |total: Option<u64>| total.is_some_and(|total| total < 1 << 62);
+    ensure!(fits(total(|stack| stack.1)) && fits(total(|stack| stack.2)), "the numbers are too large to be added up");
+    let stack = |stack: &str| match layout.inverted {
+        true => stack.split(';').rev().collect::<Vec<_>>().join(";"),
+        false => stack.to_owned(),
+    };
+    let mut lines: Vec<String> = stacks.iter().map(|(path, old, new)| format!("{} {old} {new}", stack(path))).collect();
+    lines.sort_unstable();
+    let mut svg = Vec::new();
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg).context("cannot be drawn")?;
+    Ok(svg)
+}
+
+fn options(captions: &Captions, layout: Layout) -> Options<'static> {
     let mut options = Options::default();
     options.title.clone_from(&captions.title);
     options.subtitle = Some(captions.subtitle.clone());
@@ -45,14 +81,7 @@ pub(crate) fn draw(captions: &Captions, lines: &[String], layout: Layout) -> any
     options.colors = Palette::Basic(BasicPalette::Mem);
     options.deterministic = true;
     options.direction = if layout.flip { Direction::Inverted } else { Direction::Straight };
-
-    let total = lines.iter().map(|line| weight(line)).try_fold(0_u64, u64::checked_add);
-    ensure!(total.is_some_and(|total| total < 1 << 62), "the numbers are too large to be added up");
-    let reversed = if layout.inverted { Some(reversed(lines)) } else { None };
-    let lines = reversed.as_deref().unwrap_or(lines);
-    let mut svg = Vec::new();
-    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg).context("cannot be drawn")?;
-    Ok(svg)
+    options
 }
 
 /// The stacks with the innermost function first, in order. Lines keep their line ends.

@@ -8,7 +8,7 @@ pub(crate) mod style;
 mod table;
 mod text;
 
-pub(crate) use table::{Cell, Column, Table, percent};
+pub(crate) use table::{Cell, Column, Table, percent, signed};
 
 use clap::ValueEnum;
 use serde::Serialize;

@@ -55,6 +55,10 @@ pub(crate) enum Cell {
     },
     /// Text, not escaped.
     Text(String),
+    /// More or fewer bytes.
+    BytesChange(i64),
+    /// A larger or smaller count.
+    CountChange(i64),
     /// A number that counts nothing, such as that of a line.
     Number(u64),
     /// No number.
@@ -69,6 +73,8 @@ impl Cell {
             Cell::Count(count) => mpp_profile::units::count(*count),
             Cell::Share { part, whole } => mpp_profile::units::percent(*part as f64, *whole as f64),
             Cell::Text(text) => mpp_profile::text::escaped(text).to_string(),
+            Cell::BytesChange(change) => signed(*change, mpp_profile::units::bytes),
+            Cell::CountChange(change) => signed(*change, mpp_profile::units::count),
             Cell::Number(number) => number.to_string(),
             Cell::Nothing => String::new(),
         }
@@ -77,12 +83,23 @@ impl Cell {
     /// As programs read it: numbers without units or grouping, percentages with four decimals, text as it is.
     pub(crate) fn for_programs(&self) -> String {
         match self {
+            Cell::BytesChange(change) | Cell::CountChange(change) => change.to_string(),
             Cell::Bytes(number) | Cell::Count(number) | Cell::Number(number) => number.to_string(),
             Cell::Share { part, whole } => format!("{:.4}", percent(*part, *whole)),
             Cell::Text(text) => text.clone(),
             Cell::Nothing => String::new(),
         }
     }
+}
+
+/// With a sign unless it is nothing.
+pub(crate) fn signed(change: i64, print: fn(u64) -> String) -> String {
+    let sign = match change {
+        0 => "",
+        1.. => "+",
+        _ => "-",
+    };
+    format!("{sign}{}", print(change.unsigned_abs()))
 }
 
 /// 100 times the share; 0 of nothing.

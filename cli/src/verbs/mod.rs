@@ -4,6 +4,7 @@ pub(crate) mod bundle;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod ctl;
+pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod flame;
 pub(crate) mod list;

@@ -4,6 +4,7 @@
 //! `frames` turns locations into the frames that are shown, [`runtime`] says which frames are not the user's own code.
 
 mod crates;
+pub mod diff;
 mod folded;
 mod frames;
 mod modules;

@@ -1,0 +1,289 @@
+//! What changed from one profile to another: grown, shrunk, new and gone.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::{Folded, Row, Sum, Table, View};
+use crate::model::{Profile, Unit};
+
+/// Differences of less than this many standard errors are taken for chance: about 5 of 100 that are nothing are larger.
+pub const STANDARD_ERRORS: f64 = 2.0;
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// There is more than before.
+    Grown,
+    /// There is less than before.
+    Shrunk,
+    /// There was nothing before.
+    New,
+    /// There is nothing any more.
+    Gone,
+    /// The same, or a difference that may well be chance ([`STANDARD_ERRORS`]).
+    Same,
+}
+
+/// A row that is in one of the profiles, or in both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The function, file or library; an address where there is no name. Not escaped.
+    pub name: Arc<str>,
+    /// Its source place, in the new profile if it is there. Not escaped.
+    pub place: Option<(Arc<str>, u32)>,
+    /// The function is known by name; false for addresses.
+    pub named: bool,
+    /// What there was; scaled, if [`Difference::scale`] is not 1.
+    pub old: Sum,
+    /// What there is.
+    pub new: Sum,
+    /// What became of it.
+    pub status: Status,
+}
+
+impl Change {
+    /// New less old. Amounts are below 2^63, or at the end of what can be counted.
+    pub fn change(&self, unit: Unit) -> i64 {
+        difference(self.new.value(unit), self.old.value(unit))
+    }
+
+    /// The standard error of [`Change::change`]; 0 when every block of both was recorded.
+    pub fn error(&self, unit: Unit) -> f64 {
+        error(&self.old, &self.new, unit)
+    }
+}
+
+/// Two profiles, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// By falling size of the change, then name.
+    pub rows: Vec<Change>,
+    /// The sum of the old profile, scaled.
+    pub old: Sum,
+    /// The sum of the new profile.
+    pub new: Sum,
+    /// What the old profile was multiplied by.
+    pub scale: f64,
+}
+
+/// Which sums of a row are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compared {
+    /// What was allocated in the row itself.
+    #[default]
+    Flat,
+    /// That, and what everything called from there allocated.
+    Cumulative,
+}
+
+impl Difference {
+    /// Compares two profiles. Rows are the same if name, file (and line, where the view tells lines apart) and module are; what is
+    /// left, if its name occurs once in each: so a program that was built elsewhere compares as well.
+    ///
+    /// With `normalize` the old profile is scaled to the total of the new one, so that only its composition counts.
+    pub fn build(old: &Profile, new: &Profile, view: &View, compared: Compared, normalize: bool) -> Self {
+        let (old, new) = (Table::build(old, view), Table::build(new, view));
+        let (old_total, new_total) = (old.total.value(view.unit), new.total.value(view.unit));
+        let scale = if normalize && old_total > 0 { new_total as f64 / old_total as f64 } else { 1.0 };
+        let amount = |row: &Row| match compared {
+            Compared::Flat => row.flat,
+            Compared::Cumulative => row.cumulative,
+        };
+        let is_there = |row: &&Row| amount(row) != Sum::default();
+        let pairs = paired(old.rows.iter().filter(is_there).collect(), new.rows.iter().filter(is_there).collect());
+        let change = |(before, after): (Option<&Row>, Option<&Row>)| {
+            let row = after.or(before)?;
+            let old = scaled(before.map(amount).unwrap_or_default(), scale);
+            let new = after.map(amount).unwrap_or_default();
+            let status = status(&old, &new, view.unit);
+            Some(Change { name: row.name.clone(), place: row.place.clone(), named: row.named, old, new, status })
+        };
+        let mut rows: Vec<Change> = pairs.into_iter().filter_map(change).collect();
+        rows.sort_by(|a, b| {
+            let weight = |change: &Change| Reverse(change.change(view.unit).unsigned_abs());
+            (weight(a), &a.name, &a.place).cmp(&(weight(b), &b.name, &b.place))
+        });
+        Self { rows, old: scaled(old.total, scale), new: new.total, scale }
+    }
+
+    /// New less old, of everything.
+    pub fn change(&self, unit: Unit) -> i64 {
+        difference(self.new.value(unit), self.old.value(unit))
+    }
+
+    /// The standard error of [`Difference::change`].
+    pub fn error(&self, unit: Unit) -> f64 {
+        error(&self.old, &self.new, unit)
+    }
+}
+
+/// Every stack of two profiles as [`Folded`] names it, outermost frame first, with what there was (times `scale`) and what there is.
+/// In the order of names.
+pub fn stacks(old: &Profile, new: &Profile, view: &View, scale: f64) -> Vec<(Vec<String>, u64, u64)> {
+    let mut stacks: BTreeMap<Vec<String>, (u64, u64)> = BTreeMap::new();
+    let folded = Folded::build(old, view);
+    for (frames, weight) in folded.stacks() {
+        let entry = stacks.entry(frames.map(str::to_owned).collect()).or_default();
+        entry.0 = entry.0.saturating_add((weight as f64 * scale).round() as u64);
+    }
+    let folded = Folded::build(new, view);
+    for (frames, weight) in folded.stacks() {
+        let entry = stacks.entry(frames.map(str::to_owned).collect()).or_default();
+        entry.1 = entry.1.saturating_add(weight);
+    }
+    stacks.into_iter().map(|(stack, (old, new))| (stack, old, new)).collect()
+}
+
+type Pair<'a> = (Option<&'a Row>, Option<&'a Row>);
+
+fn paired<'a>(old: Vec<&'a Row>, new: Vec<&'a Row>) -> Vec<Pair<'a>> {
+    let whole = |row: &'a Row| {
+        let line = row.place.as_ref().filter(|_| row.places == 1).map(|(_, line)| *line);
+        (&row.name, row.place.as_ref().map(|(file, _)| file), line, &row.module)
+    };
+    let without_line = |row: &'a Row| (&row.name, row.place.as_ref().map(|(file, _)| file), &row.module);
+    let name = |row: &'a Row| &row.name;
+    let mut pairs = Vec::new();
+    let (mut old, mut new) = (old, new);
+    // From what is sure to what is likely.
+    take_pairs(&mut old, &mut new, &mut pairs, whole);
+    take_pairs(&mut old, &mut new, &mut pairs, without_line);
+    take_pairs(&mut old, &mut new, &mut pairs, name);
+    pairs.extend(old.into_iter().map(|row| (Some(row), None)));
+    pairs.extend(new.into_iter().map(|row| (None, Some(row))));
+    pairs
+}
+
+/// Moves to `pairs` what has a key that occurs once in each list.
+fn take_pairs<'a, K: Eq + std::hash::Hash>(
+    old: &mut Vec<&'a Row>,
+    new: &mut Vec<&'a Row>,
+    pairs: &mut Vec<Pair<'a>>,
+    key: impl Fn(&'a Row) -> K,
+) {
+    let unique = |rows: &[&'a Row]| {
+        let mut seen: HashMap<K, Option<&'a Row>> = HashMap::new();
+        for &row in rows {
+            seen.entry(key(row)).and_modify(|known| *known = None).or_insert(Some(row));
+        }
+        seen
+    };
+    let (of_old, of_new) = (unique(old), unique(new));
+    let partner = |in_one: &HashMap<K, Option<&'a Row>>, in_other: &HashMap<K, Option<&'a Row>>, row: &'a Row| {
+        let key = key(row);
+        in_one.get(&key).copied().flatten()?;
+        in_other.get(&key).copied().flatten()
+    };
+    old.retain(|&row| match partner(&of_old, &of_new, row) {
+        Some(other) => {
+            pairs.push((Some(row), Some(other)));
+            false
+        }
+        None => true,
+    });
+    new.retain(|&row| partner(&of_new, &of_old, row).is_none());
+}
+
+fn status(old: &Sum, new: &Sum, unit: Unit) -> Status {
+    let change = difference(new.value(unit), old.value(unit));
+    if change == 0 || (change.unsigned_abs() as f64) < STANDARD_ERRORS * error(old, new, unit) {
+        return Status::Same;
+    }
+    match (old.value(unit), new.value(unit)) {
+        (0, _) => Status::New,
+        (_, 0) => Status::Gone,
+        _ if change > 0 => Status::Grown,
+        _ => Status::Shrunk,
+    }
+}
+
+fn scaled(sum: Sum, scale: f64) -> Sum {
+    if scale == 1.0 {
+        return sum;
+    }
+    Sum {
+        bytes: (sum.bytes as f64 * scale).round() as u64,
+        blocks: (sum.blocks as f64 * scale).round() as u64,
+        bytes_variance: sum.bytes_variance * scale * scale,
+        blocks_variance: sum.blocks_variance * scale * scale,
+    }
+}
+
+fn difference(new: u64, old: u64) -> i64 {
+    let change = i128::from(new) - i128::from(old);
+    change.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+}
+
+fn error(old: &Sum, new: &Sum, unit: Unit) -> f64 {
+    old.standard_error(unit).hypot(new.standard_error(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_profile::{profile, stacks as any_profile};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows(difference: &Difference) -> Vec<(&str, i64, Status)> {
+        difference.rows.iter().map(|row| (&*row.name, row.change(Unit::Bytes), row.status)).collect()
+    }
+
+    #[test]
+    fn all_kinds_of_change() {
+        let old = profile(&[(&["grows", "main"], 4), (&["shrinks", "main"], 9), (&["goes"], 1), (&["stays"], 2)]);
+        let new = profile(&[(&["grows", "main"], 6), (&["shrinks", "main"], 2), (&["comes"], 3), (&["stays"], 2)]);
+        let found = Difference::build(&old, &new, &View::default(), Compared::Flat, false);
+        let expected = [
+            ("shrinks", -7, Status::Shrunk),
+            ("comes", 3, Status::New),
+            ("grows", 2, Status::Grown),
+            ("goes", -1, Status::Gone),
+            ("stays", 0, Status::Same),
+        ];
+        assert_eq!(rows(&found), expected);
+        assert_eq!((found.change(Unit::Bytes), found.error(Unit::Bytes)), (-3, 0.0));
+        let cumulative = Difference::build(&old, &new, &View::default(), Compared::Cumulative, false);
+        assert_eq!(rows(&cumulative)[1], ("main", -5, Status::Shrunk));
+    }
+
+    #[test]
+    fn chance_is_no_change() {
+        let mut old = profile(&[(&["a"], 4096)]);
+        let mut new = profile(&[(&["a"], 4096), (&["a"], 4096)]);
+        (old.sample_rate, new.sample_rate) = (524_288, 524_288);
+        let found = Difference::build(&old, &new, &View::default(), Compared::Flat, false);
+        assert_eq!(found.rows[0].status, Status::Same, "two samples are not more than one");
+        assert!(found.rows[0].error(Unit::Bytes) > 500_000.0);
+    }
+
+    #[test]
+    fn composition_alone() {
+        let old = profile(&[(&["a"], 10), (&["b"], 10)]);
+        let new = profile(&[(&["a"], 30), (&["b"], 10)]);
+        let found = Difference::build(&old, &new, &View::default(), Compared::Flat, true);
+        assert_eq!((found.scale, found.change(Unit::Bytes)), (2.0, 0));
+        assert_eq!(rows(&found), [("a", 10, Status::Grown), ("b", -10, Status::Shrunk)]);
+    }
+
+    #[test]
+    fn stacks_are_compared_too() {
+        let old = profile(&[(&["a", "main"], 10)]);
+        let new = profile(&[(&["a", "main"], 30), (&["b"], 1)]);
+        let found = stacks(&old, &new, &View::default(), 1.0);
+        let path = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(found, [(path(&["b"]), 0, 1), (path(&["main", "a"]), 10, 30)]);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_add_up_to_the_totals(old in any_profile(), new in any_profile()) {
+            let found = Difference::build(&old, &new, &View::default(), Compared::Flat, false);
+            let sum = |side: fn(&Change) -> u64| found.rows.iter().map(side).sum::<u64>();
+            prop_assert_eq!(sum(|row| row.old.bytes), found.old.bytes);
+            prop_assert_eq!(sum(|row| row.new.bytes), found.new.bytes);
+            let same = Difference::build(&old, &old, &View::default(), Compared::Flat, false);
+            prop_assert!(same.rows.iter().all(|row| row.status == Status::Same));
+        }
+    }
+}
