@@ -10,8 +10,8 @@ use regex::Regex;
 use crate::render::Format;
 use crate::verbs::{
     bundle::BundleArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs, diff::DiffArgs,
-    explain::ExplainArgs, flame::FlameArgs, list::ListArgs, man::ManArgs, modules::ModulesArgs, peek::PeekArgs,
-    run::RunArgs, symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
+    explain::ExplainArgs, flame::FlameArgs, leaks::LeaksArgs, list::ListArgs, man::ManArgs, modules::ModulesArgs,
+    peek::PeekArgs, run::RunArgs, symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -48,6 +48,8 @@ pub(crate) enum Verb {
     List(ListArgs),
     /// What changed from one profile to another: grown, shrunk, new and gone
     Diff(DiffArgs),
+    /// What was not freed at the end, by function, with suppressions
+    Leaks(LeaksArgs),
     /// Flame graph of the call stacks that allocated
     Flame(FlameArgs),
     /// How much memory a process had while it ran
@@ -122,24 +124,8 @@ pub(crate) struct SelectionArgs {
     /// What to count and sort by
     #[arg(long, value_enum, value_name = "UNIT", default_value = "bytes", env = "MPP_UNIT", hide_env_values = true)]
     pub(crate) unit: UnitChoice,
-    /// Only stacks with a frame whose function, file or library matches
-    #[arg(long, value_name = "REGEX", env = "MPP_FOCUS", hide_env_values = true)]
-    pub(crate) focus: Option<Regex>,
-    /// No stacks with a frame whose function, file or library matches
-    #[arg(long, value_name = "REGEX", env = "MPP_IGNORE", hide_env_values = true)]
-    pub(crate) ignore: Option<Regex>,
-    /// Leave out frames whose function, file or library matches; what they have allocated goes to their callers
-    #[arg(long, value_name = "REGEX", env = "MPP_HIDE", hide_env_values = true)]
-    pub(crate) hide: Option<Regex>,
-    /// Let stacks begin at the outermost frame whose function, file or library matches; no stacks without one
-    #[arg(long, value_name = "REGEX", env = "MPP_SHOW_FROM", hide_env_values = true)]
-    pub(crate) show_from: Option<Regex>,
-    /// Only what threads have allocated whose name matches
-    #[arg(long, value_name = "REGEX", env = "MPP_THREAD", hide_env_values = true)]
-    pub(crate) thread: Option<Regex>,
-    /// Only blocks of such sizes: 4KiB..64KiB, 1MiB.., ..100, 48. Both ends belong to it
-    #[arg(long, value_name = "MIN..MAX", env = "MPP_SIZE", hide_env_values = true)]
-    pub(crate) size: Option<SizeRange>,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
     /// What becomes of frames of the allocator, of libc and of the C++ and Rust standard libraries: at the leaf they
     /// are folded into the function that called them (collapse), or all stay, or all go
     #[arg(
@@ -158,6 +144,30 @@ pub(crate) struct SelectionArgs {
     /// linker knows them [default: short for people, full in JSON, CSV and folded stacks]
     #[arg(long, value_enum, value_name = "STYLE", env = "MPP_NAMES", hide_env_values = true)]
     pub(crate) names: Option<NamesChoice>,
+}
+
+/// Which stacks and blocks count.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct FilterArgs {
+    /// Only stacks with a frame whose function, file or library matches
+    #[arg(long, value_name = "REGEX", env = "MPP_FOCUS", hide_env_values = true)]
+    pub(crate) focus: Option<Regex>,
+    /// No stacks with a frame whose function, file or library matches
+    #[arg(long, value_name = "REGEX", env = "MPP_IGNORE", hide_env_values = true)]
+    pub(crate) ignore: Option<Regex>,
+    /// Leave out frames whose function, file or library matches; what they have allocated goes to their callers
+    #[arg(long, value_name = "REGEX", env = "MPP_HIDE", hide_env_values = true)]
+    pub(crate) hide: Option<Regex>,
+    /// Let stacks begin at the outermost frame whose function, file or library matches; no stacks without one
+    #[arg(long, value_name = "REGEX", env = "MPP_SHOW_FROM", hide_env_values = true)]
+    pub(crate) show_from: Option<Regex>,
+    /// Only what threads have allocated whose name matches
+    #[arg(long, value_name = "REGEX", env = "MPP_THREAD", hide_env_values = true)]
+    pub(crate) thread: Option<Regex>,
+    /// Only blocks of such sizes: 4KiB..64KiB, 1MiB.., ..100, 48. Both ends belong to it
+    #[arg(long, value_name = "MIN..MAX", env = "MPP_SIZE", hide_env_values = true)]
+    pub(crate) size: Option<SizeRange>,
 }
 
 /// Which rows a report has.

@@ -21,6 +21,7 @@ mod recording;
 mod render;
 mod selection;
 mod settings;
+mod suppressions;
 mod symbols;
 mod sys;
 mod timeline;
@@ -66,6 +67,7 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::Peek(args) => verbs::peek::peek(args, common).map(|()| 0),
         Verb::List(args) => verbs::list::list(args, common).map(|()| 0),
         Verb::Diff(args) => verbs::diff::diff(args, common),
+        Verb::Leaks(args) => verbs::leaks::leaks(args, common),
         Verb::Flame(args) => verbs::flame::flame(args, common).map(|()| 0),
         Verb::Symbolize(args) => verbs::symbolize::symbolize(args, common).map(|()| 0),
         Verb::Modules(args) => verbs::modules::modules(args, common).map(|()| 0),

@@ -6,7 +6,8 @@ use mpp_symbolizer::{NameStyle, demangle, restyle};
 use regex::Regex;
 
 use crate::args::{
-    CommonArgs, InputArgs, MetricChoice, NamesChoice, RuntimeChoice, SelectionArgs, SizeRange, SymbolArgs, UnitChoice,
+    CommonArgs, FilterArgs, InputArgs, MetricChoice, NamesChoice, RuntimeChoice, SelectionArgs, SizeRange, SymbolArgs,
+    UnitChoice,
 };
 use crate::exit::{Code, Failure};
 use crate::input::{self, Loaded};
@@ -46,7 +47,7 @@ pub(crate) fn select(mut loaded: Loaded, args: &SelectionArgs, group: Group) -> 
     let view = view(args, group);
     check_metric(&loaded.profile, view.metric)?;
     let whole = Weights::of(&loaded.profile, view.metric).total();
-    let filtered = filter(&mut loaded.profile, args);
+    let filtered = filter(&mut loaded.profile, &args.filter);
     Ok(Selected { loaded, view, whole, filtered })
 }
 
@@ -106,8 +107,8 @@ pub(crate) fn check_metric(profile: &Profile, metric: Metric) -> Result<(), Fail
 }
 
 /// Keeps what the flags let through; says whether any of them was given.
-fn filter(profile: &mut Profile, args: &SelectionArgs) -> bool {
-    let SelectionArgs { focus, ignore, hide, show_from, thread, size, .. } = args;
+pub(crate) fn filter(profile: &mut Profile, args: &FilterArgs) -> bool {
+    let FilterArgs { focus, ignore, hide, show_from, thread, size } = args;
     if let Some(SizeRange(least, most)) = *size {
         profile.keep_samples(|_, sample| (least..=most).contains(&sample.block_size));
     }

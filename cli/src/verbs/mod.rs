@@ -7,6 +7,7 @@ pub(crate) mod ctl;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod flame;
+pub(crate) mod leaks;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod modules;
