@@ -9,9 +9,10 @@ use regex::Regex;
 
 use crate::render::Format;
 use crate::verbs::{
-    bundle::BundleArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs, diff::DiffArgs,
-    explain::ExplainArgs, flame::FlameArgs, leaks::LeaksArgs, list::ListArgs, man::ManArgs, modules::ModulesArgs,
-    peek::PeekArgs, run::RunArgs, symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
+    bundle::BundleArgs, check::CheckArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs,
+    diff::DiffArgs, explain::ExplainArgs, flame::FlameArgs, leaks::LeaksArgs, list::ListArgs, man::ManArgs,
+    modules::ModulesArgs, peek::PeekArgs, run::RunArgs, symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs,
+    tree::TreeArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -50,6 +51,8 @@ pub(crate) enum Verb {
     Diff(DiffArgs),
     /// What was not freed at the end, by function, with suppressions
     Leaks(LeaksArgs),
+    /// Gate for CI: limits on peak, leaks, allocations; a baseline; JUnit, SARIF, GitHub
+    Check(CheckArgs),
     /// Flame graph of the call stacks that allocated
     Flame(FlameArgs),
     /// How much memory a process had while it ran

@@ -19,7 +19,20 @@ pub(crate) const FILE: &str = "mpp.toml";
 /// More than anybody writes by hand.
 const LARGEST: u64 = 1 << 20;
 /// Flags that only the user's own file may set.
-const OF_THE_USER: &[&str] = &["output", "force", "open", "debuginfod", "then", "env", "summary"];
+const OF_THE_USER: &[&str] = &[
+    "output",
+    "force",
+    "open",
+    "debuginfod",
+    "then",
+    "env",
+    "junit",
+    "sarif",
+    "verdict",
+    "github",
+    "write-baseline",
+    "write-suppressions",
+];
 /// Flags that make no sense in a file.
 const NEVER: &[&str] = &["help", "version", "print-env", "pid", "all"];
 

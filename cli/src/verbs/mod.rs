@@ -1,6 +1,7 @@
 //! One file per verb: parse the flags, call the crates that know, render.
 
 pub(crate) mod bundle;
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod ctl;

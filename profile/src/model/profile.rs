@@ -203,7 +203,9 @@ impl Profile {
 
     /// Whether the recorder kept which blocks came and went at once; without it [`Metric::Temporary`] is all zero.
     pub fn has_temporary(&self) -> bool {
-        self.samples.iter().any(|sample| !sample.temporary.is_zero())
+        // Our own dumps tell the sum, also where it is nothing.
+        let is_told_as_none = || self.comment("estimated_temporary_blocks") == Some("0");
+        self.samples.iter().any(|sample| !sample.temporary.is_zero()) || is_told_as_none()
     }
 
     /// The thread that allocated what is in a sample, where the file tells it.
