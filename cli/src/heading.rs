@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mpp_profile::analysis::{Group, Quality, Sum, Table};
+use mpp_profile::analysis::{Footprint, Group, Quality, Sum, Table};
 use mpp_profile::text::escaped;
 use mpp_profile::units::{bytes, count, percent};
 use mpp_profile::{Format, Metric, Profile, Unit};
@@ -46,10 +46,36 @@ pub(crate) fn lines(selected: &Selected, total: Sum, quality: &Quality) -> Vec<S
         };
         lines.push(format!("selected: {} of {text}, which is 100% below", percent(part as f64, whole as f64)));
     }
+    if view.metric == Metric::Live {
+        lines.extend(footprint(&loaded.profile));
+    }
     lines.push(source(loaded));
     lines.extend(others(loaded));
     lines.push(self::quality(quality));
     lines
+}
+
+/// `RSS: 109 MiB = 94.3 MiB live + 9.16 MiB retained by the allocator + …`; `None` if the profile does not tell it.
+pub(crate) fn footprint(profile: &Profile) -> Option<String> {
+    let Footprint { resident, live, retained, profiler, files, stacks, other, live_not_resident, purged } =
+        Footprint::of(profile)?;
+    let parts = [
+        (live, "live"),
+        (retained, "retained"),
+        (profiler, "profiler"),
+        (files, "files"),
+        (stacks, "stacks"),
+        (other, "other"),
+    ];
+    let parts = parts.iter().filter(|(part, _)| *part > 0).map(|(part, name)| format!("{} {name}", bytes(*part)));
+    let mut line = format!("RSS: {} = {}", bytes(resident), parts.collect::<Vec<_>>().join(" + "));
+    let outside = [(live_not_resident, "live but not in memory"), (purged, "given back")];
+    let outside = outside.iter().filter(|(part, _)| *part > 0).map(|(part, name)| format!("{} {name}", bytes(*part)));
+    let outside: Vec<String> = outside.collect();
+    if !outside.is_empty() {
+        line.push_str(&format!("; besides {}", outside.join(", ")));
+    }
+    Some(line)
 }
 
 /// `live: 62.6 MiB ± 1.31 MiB in 1,234 blocks; estimated from 120 samples, one per 512 KiB`, and what the allocator

@@ -9,6 +9,8 @@ pub(crate) struct Column {
     pub(crate) key: &'static str,
     /// Which formats show it.
     pub(crate) audience: Audience,
+    /// Where there is no room for all, columns with larger numbers go first; 0 always stays.
+    pub(crate) spare: u8,
 }
 
 /// Who sees a column.
@@ -25,17 +27,24 @@ pub(crate) enum Audience {
 impl Column {
     /// A column that every format shows.
     pub(crate) const fn new(title: &'static str, key: &'static str) -> Column {
-        Column { title, key, audience: Audience::All }
+        Column { title, key, audience: Audience::All, spare: 0 }
     }
 
     /// A column for people only.
     pub(crate) const fn for_people(title: &'static str) -> Column {
-        Column { title, key: "", audience: Audience::People }
+        Column { title, key: "", audience: Audience::People, spare: 0 }
     }
 
     /// A column for programs only.
     pub(crate) const fn for_programs(key: &'static str) -> Column {
-        Column { title: "", key, audience: Audience::Programs }
+        Column { title: "", key, audience: Audience::Programs, spare: 0 }
+    }
+}
+
+impl Column {
+    /// The same, to be left out where there is no room; larger numbers first.
+    pub(crate) const fn spare(self, spare: u8) -> Column {
+        Column { spare, ..self }
     }
 }
 

@@ -3,3 +3,4 @@
 pub(crate) mod child;
 pub(crate) mod files;
 pub(crate) mod signals;
+pub(crate) mod terminal;

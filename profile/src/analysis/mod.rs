@@ -6,6 +6,7 @@
 mod crates;
 pub mod diff;
 mod folded;
+mod footprint;
 mod frames;
 mod modules;
 mod peek;
@@ -20,6 +21,7 @@ mod tree;
 mod weights;
 
 pub use folded::Folded;
+pub use footprint::Footprint;
 pub use frames::location_label;
 pub use modules::ModuleShare;
 pub use peek::{Neighbour, Peek};

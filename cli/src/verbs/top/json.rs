@@ -1,7 +1,7 @@
 //! What `mpp top --format json` prints.
 
 use mpp_profile::Unit;
-use mpp_profile::analysis::Row;
+use mpp_profile::analysis::{Footprint, Row};
 use serde::Serialize;
 
 use crate::heading;
@@ -35,6 +35,9 @@ pub(super) struct Data<'a> {
     total_bytes_error: u64,
     total_blocks_error: u64,
     quality: DataQuality,
+    /// Where the memory of the process was; missing if the profile does not tell it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Footprint>,
     /// Rows there are; `rows` may have fewer.
     rows_total: usize,
     rows: Vec<DataRow<'a>>,
@@ -97,6 +100,7 @@ impl<'a> Data<'a> {
                 name_only_bytes: quality.first_frame.names.round() as u64,
                 unresolved_bytes: quality.first_frame.nothing.round() as u64,
             },
+            memory: Footprint::of(profile),
             rows_total: shown.sites.rows.len(),
             rows: shown.rows.iter().zip(&shown.labels).map(|(row, label)| DataRow::of(shown, row, label)).collect(),
         }

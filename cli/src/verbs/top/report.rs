@@ -59,8 +59,8 @@ impl Shown<'_> {
 
     fn columns(&self) -> Vec<Column> {
         let (flat, cumulative, other) = match self.selected.view.unit {
-            Unit::Bytes => ("flat_bytes", "cum_bytes", Column::new("blocks", "flat_blocks")),
-            Unit::Blocks => ("flat_blocks", "cum_blocks", Column::new("bytes", "flat_bytes")),
+            Unit::Bytes => ("flat_bytes", "cum_bytes", Column::new("blocks", "flat_blocks").spare(3)),
+            Unit::Blocks => ("flat_blocks", "cum_blocks", Column::new("bytes", "flat_bytes").spare(3)),
         };
         let name = match self.selected.view.group {
             Group::Function | Group::Line => Column::new("function", "function"),
@@ -73,8 +73,8 @@ impl Shown<'_> {
         let mut columns = vec![
             Column::new("flat", flat),
             Column::new("flat%", "flat_percent"),
-            Column::new("cum", cumulative),
-            Column::new("cum%", "cum_percent"),
+            Column::new("cum", cumulative).spare(1),
+            Column::new("cum%", "cum_percent").spare(2),
             other,
             name,
         ];
