@@ -254,7 +254,7 @@ mod tests {
         let expected = "    flat  flat%  function\n64.0 MiB  25.0%  a_function_with_a_long_name\n    src/file.c:12\n64.0 MiB  25.0%  main\n";
         assert_eq!(render(47), expected);
         let expected =
-            "    flat  flat%  function\n64.0 MiB  25.0%  a_function_wi…\n    src/file.c:12\n64.0 MiB  25.0%  main\n";
+            "    flat  flat%  function\n64.0 MiB  25.0%  a_function_wit…\n    src/file.c:12\n64.0 MiB  25.0%  main\n";
         assert_eq!(render(32), expected);
         for width in [1, 10, 40, 60, 80, 200] {
             let text = render(width);
