@@ -27,6 +27,7 @@
 pub mod analysis;
 mod error;
 pub mod formats;
+mod hashing;
 mod model;
 pub mod text;
 pub mod units;

@@ -63,13 +63,18 @@ pub(crate) enum SortChoice {
 pub(crate) fn top(args: &TopArgs, common: CommonArgs) -> Result<(), Failure> {
     let selected = selection::load(&args.input, &args.selection, &args.symbols, args.group.group(), common)?;
     let Selected { loaded, view, .. } = &selected;
-    let mut sites = Sites::build(&loaded.profile, view);
+    // Each goes over all stacks.
+    let (mut sites, quality) = std::thread::scope(|scope| {
+        let quality = scope.spawn(|| Quality::of(&loaded.profile, view.metric));
+        (Sites::build(&loaded.profile, view), quality.join())
+    });
     // Functions of other metrics: what has been freed is not live.
     sites.rows.retain(|row| row.cumulative.value(view.unit) > 0);
     if args.sort == SortChoice::Cum {
         sites.sort_by_cumulative(view.unit);
     }
-    let quality = Quality::of(&loaded.profile, view.metric);
+    // A panic there has ended the process.
+    let quality = quality.map_err(|_| anyhow::anyhow!("the quality of the profile could not be judged"))?;
     let names = Names::new(&args.selection, args.report.format.is_for_programs(), &loaded.profile);
     let rows = chosen_rows(&sites, args, view, selected.whole.value(view.unit));
     // Files, libraries and addresses are what they are.

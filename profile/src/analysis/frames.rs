@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::crates::crate_of;
 use super::runtime::{self, Role};
 use super::{Group, RuntimeFrames};
-use crate::model::{Frame, Location, Profile, Stack};
+use crate::model::{Frame, Location, LocationId, Profile, Stack};
 
 /// What a row or box stands for. Two frames with an equal key are the same in a report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,15 +86,45 @@ impl Frames {
         Self { keys, sites, refs, starts }
     }
 
+    /// The frames of a location, innermost first.
+    fn at(&self, id: LocationId) -> &[FrameRef] {
+        &self.refs[self.starts[id.index()]..self.starts[id.index() + 1]]
+    }
+
     /// All frames of a stack, innermost first.
-    pub(super) fn all<'a>(&'a self, stack: &'a Stack) -> impl Iterator<Item = FrameRef> + 'a {
-        stack.locations.iter().flat_map(|id| &self.refs[self.starts[id.index()]..self.starts[id.index() + 1]]).copied()
+    pub(super) fn all<'a>(&'a self, stack: &'a Stack) -> impl Iterator<Item = &'a FrameRef> + 'a {
+        stack.locations.iter().flat_map(|&id| self.at(id))
+    }
+
+    /// How many frames of a location have a line, only a name, and not even that.
+    pub(super) fn counts(&self, location: usize) -> [u32; 3] {
+        let mut counts = [0; 3];
+        for frame in self.at(LocationId(location as u32)) {
+            let known = if frame.with_line { 0 } else { 2 - usize::from(frame.named) };
+            counts[known] += 1;
+        }
+        counts
+    }
+
+    /// The first of the frames that [`RuntimeFrames::Collapse`] leaves.
+    pub(super) fn first_visible<'a>(&'a self, stack: &'a Stack) -> Option<&'a FrameRef> {
+        let mut outside_allocator = None;
+        for frame in self.all(stack) {
+            match frame.role {
+                Role::User => return Some(frame),
+                Role::Runtime => outside_allocator = outside_allocator.or(Some(frame)),
+                Role::Allocator => {}
+            }
+        }
+        outside_allocator.or_else(|| self.all(stack).next())
     }
 
     /// The frames of a stack that a report shows, innermost first, put into `shown`. Empty only for an empty stack.
     pub(super) fn visible(&self, stack: &Stack, runtime: RuntimeFrames, shown: &mut Vec<FrameRef>) {
         shown.clear();
-        shown.extend(self.all(stack));
+        for id in &*stack.locations {
+            shown.extend_from_slice(self.at(*id));
+        }
         if runtime == RuntimeFrames::Show {
             return;
         }

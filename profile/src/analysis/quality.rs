@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::frames::{FrameRef, Frames};
-use super::{Group, RuntimeFrames, Weights};
+use super::{Group, Weights};
 use crate::model::{Metric, Profile, StackEnd};
 
 /// Estimated bytes by what is known about them.
@@ -46,7 +46,8 @@ impl Quality {
         let frames = Frames::of(profile, Group::Function, true);
         let mut quality = Self { total: weights.total().bytes, ..Self::default() };
         let mut by_reason: BTreeMap<String, u64> = BTreeMap::new();
-        let mut shown = Vec::new();
+        // Frames of each location by what is known of them: a stack can be deep, and there are many.
+        let counts: Vec<[u32; 3]> = (0..profile.locations.len()).map(|index| frames.counts(index)).collect();
         for (sample, sum) in profile.samples.iter().zip(weights.samples()) {
             let stack = profile.stack(sample.stack);
             let part = match &stack.end {
@@ -63,14 +64,19 @@ impl Quality {
                 quality.without_stack = quality.without_stack.saturating_add(sum.bytes);
             }
             let bytes = sum.bytes as f64;
-            frames.visible(stack, RuntimeFrames::Collapse, &mut shown);
-            quality.first_frame.add(shown.first(), bytes);
-            frames.visible(stack, RuntimeFrames::Show, &mut shown);
-            let share = bytes / shown.len().max(1) as f64;
-            match shown.as_slice() {
-                [] => quality.all_frames.add(None, share),
-                all => all.iter().for_each(|frame| quality.all_frames.add(Some(frame), share)),
+            quality.first_frame.add(frames.first_visible(stack), bytes);
+            let (mut lines, mut names, mut nothing) = (0_u32, 0_u32, 0_u32);
+            for id in &*stack.locations {
+                let of_location = &counts[id.index()];
+                lines += of_location[0];
+                names += of_location[1];
+                nothing += of_location[2];
             }
+            let all = lines + names + nothing;
+            let share = bytes / f64::from(all.max(1));
+            quality.all_frames.lines += share * f64::from(lines);
+            quality.all_frames.names += share * f64::from(names);
+            quality.all_frames.nothing += share * f64::from(if all == 0 { 1 } else { nothing });
         }
         quality.truncated_by_reason = by_reason.into_iter().collect();
         quality.truncated_by_reason.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));

@@ -101,8 +101,12 @@ fn apportion(shares: impl Iterator<Item = f64> + Clone) -> Vec<u64> {
         .map(|(index, fraction)| (fraction, index))
         .collect();
     let missing: f64 = by_fraction.iter().map(|(fraction, _)| fraction).sum();
-    by_fraction.sort_by(|(a, i), (b, j)| b.total_cmp(a).then(i.cmp(j)));
-    for &(_, index) in by_fraction.iter().take(missing.round() as usize) {
+    let missing = (missing.round() as usize).min(by_fraction.len());
+    if missing > 0 && missing < by_fraction.len() {
+        // Which they are is all that counts, not their order.
+        by_fraction.select_nth_unstable_by(missing, |(a, i), (b, j)| b.total_cmp(a).then(i.cmp(j)));
+    }
+    for &(_, index) in &by_fraction[..missing] {
         whole[index] = whole[index].saturating_add(1);
     }
     whole

@@ -4,6 +4,7 @@ pub mod bundle;
 mod detect;
 mod dhat;
 pub mod heap_text;
+mod intern;
 mod lines;
 mod maps;
 pub mod pprof;

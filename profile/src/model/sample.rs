@@ -113,6 +113,19 @@ impl Sample {
         Self { stack, block_size, live: none, allocated: none, peak: none, temporary: none, thread: None, lived: 0 }
     }
 
+    /// Adds what another sample has. Sums end at the largest number.
+    pub(crate) fn absorb(&mut self, other: &Sample) {
+        let add = |sum: &mut Amount, more: Amount| {
+            sum.objects = sum.objects.saturating_add(more.objects);
+            sum.bytes = sum.bytes.saturating_add(more.bytes);
+        };
+        add(&mut self.live, other.live);
+        add(&mut self.allocated, other.allocated);
+        add(&mut self.peak, other.peak);
+        add(&mut self.temporary, other.temporary);
+        self.lived = self.lived.saturating_add(other.lived);
+    }
+
     /// The recorded, unscaled amount.
     pub fn amount(&self, metric: Metric) -> Amount {
         match metric {

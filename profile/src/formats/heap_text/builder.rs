@@ -1,17 +1,18 @@
 //! Makes a profile out of the records of a text file, whatever its dialect, and checks what all dialects share.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use super::super::Limits;
+use super::super::intern::{Samples, Stacks};
 use super::super::lines::Fault;
 use super::super::maps;
 use super::comment::{self, Comment};
 use super::go_symbols::GoSymbols;
 use super::header::Header;
+use crate::hashing::NumberMap;
 use crate::model::{
-    Amount, BuildId, Estimate, Format, Location, LocationId, Metric, Profile, Resolution, Sample, Stack, StackEnd,
-    StackId, lookup_address, module_at,
+    Amount, BuildId, Estimate, Format, Location, LocationId, Metric, Profile, Resolution, Sample, StackEnd, StackId,
+    lookup_address, module_at,
 };
 
 /// Sums and estimates from here on are refused: 2^63, so that every later sum of two of them fits into 64 bits.
@@ -42,8 +43,11 @@ pub(super) struct Builder {
     allocated: Amount,
     estimates: [Estimate; 3],
     pending: Option<Pending>,
-    locations: HashMap<u64, LocationId>,
-    stacks: HashMap<Stack, StackId>,
+    locations: NumberMap<u64, LocationId>,
+    stacks: Stacks,
+    samples: Samples,
+    /// The locations of one stack.
+    scratch: Vec<LocationId>,
     stack_entries: usize,
     build_ids: HashMap<String, BuildId>,
     /// Of single mappings: by start and end.
@@ -72,8 +76,10 @@ impl Builder {
             allocated: Amount::default(),
             estimates: Default::default(),
             pending: None,
-            locations: HashMap::new(),
-            stacks: HashMap::new(),
+            locations: NumberMap::default(),
+            stacks: Stacks::default(),
+            samples: Samples::default(),
+            scratch: Vec::new(),
             stack_entries: 0,
             build_ids: HashMap::new(),
             build_ids_at: HashMap::new(),
@@ -117,7 +123,7 @@ impl Builder {
         let stack = self.stack(&addresses, end)?;
         let sized = if live.objects > 0 { live } else { allocated };
         let block_size = sized.bytes.checked_div(sized.objects).unwrap_or(0);
-        self.profile.samples.push(Sample { live, allocated, ..Sample::new(stack, block_size) });
+        self.samples.add(&mut self.profile, Sample { live, allocated, ..Sample::new(stack, block_size) });
         Ok(())
     }
 
@@ -250,22 +256,24 @@ impl Builder {
     }
 
     fn stack(&mut self, addresses: &[u64], end: StackEnd) -> Result<StackId, Fault> {
-        let locations: Arc<[LocationId]> =
-            addresses.iter().map(|&address| self.location(address)).collect::<Result<_, _>>()?;
-        let stack = Stack { locations, end };
-        if let Some(&id) = self.stacks.get(&stack) {
-            return Ok(id);
+        let mut locations = std::mem::take(&mut self.scratch);
+        locations.clear();
+        for &address in addresses {
+            locations.push(self.location(address)?);
         }
-        self.stack_entries += stack.locations.len();
+        let interned = self.stacks.intern(&mut self.profile, &locations, end);
+        self.scratch = locations;
+        let id = match interned {
+            Ok(known) => return Ok(known),
+            Err(new) => new,
+        };
+        self.stack_entries += addresses.len();
         if self.stack_entries > self.limits.stack_entries {
             return Err(Fault::TooLarge(format!(
                 "stacks of more than {} addresses together",
                 self.limits.stack_entries
             )));
         }
-        let id = StackId(self.profile.stacks.len() as u32);
-        self.profile.stacks.push(stack.clone());
-        self.stacks.insert(stack, id);
         Ok(id)
     }
 

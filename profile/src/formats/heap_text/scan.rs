@@ -53,12 +53,23 @@ impl<'a> Scan<'a> {
 
     /// Hex digits without a prefix. `None` when there are none or they exceed 64 bits.
     pub(in crate::formats) fn hex_digits(&mut self) -> Option<u64> {
-        let end = self.rest.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(self.rest.len());
-        let (digits, rest) = self.rest.split_at(end);
-        let digits = std::str::from_utf8(digits).ok()?;
-        let value = u64::from_str_radix(digits, 16).ok()?;
-        self.rest = rest;
-        Some(value)
+        let (mut value, mut length) = (0_u64, 0);
+        for byte in self.rest {
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                b'A'..=b'F' => byte - b'A' + 10,
+                _ => break,
+            };
+            // The four highest bits have to be free.
+            if value >> 60 != 0 {
+                return None;
+            }
+            value = value << 4 | u64::from(digit);
+            length += 1;
+        }
+        self.rest = &self.rest[length..];
+        (length > 0).then_some(value)
     }
 
     /// Skips spaces, then reads a decimal number from 0 to 2^63 - 1. `what` names it in errors.

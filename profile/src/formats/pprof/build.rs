@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::Limits;
 use super::super::heap_text::comment;
+use super::super::intern::Samples;
 use super::columns::Columns;
 use super::raw::{Raw, RawLocation, RawSample};
 use super::{Stop, Wrong};
@@ -41,8 +42,10 @@ pub(super) fn profile(raw: Raw, name: &str, limits: &Limits) -> Result<Profile, 
     let columns = Columns::find(&raw, name)?;
     let mut builder = Builder {
         profile: Profile::new(Format::PprofForeign, sample_rate(&raw)?),
-        locations: HashMap::new(),
-        stacks: HashMap::new(),
+        locations: Vec::new(),
+        file_stacks: Vec::new(),
+        ended: HashMap::new(),
+        samples: Samples::default(),
         threads: HashMap::new(),
         sums: Default::default(),
         is_own: false,
@@ -50,7 +53,10 @@ pub(super) fn profile(raw: Raw, name: &str, limits: &Limits) -> Result<Profile, 
     builder.profile.amounts = Amounts::Estimated;
     builder.comments(&raw, limits)?;
     let mappings = builder.modules(&raw)?;
-    builder.locations(&raw, &mappings)?;
+    let mut raw = raw;
+    builder.locations(&mut raw, &mappings)?;
+    builder.place_stacks(&mut raw)?;
+    raw.forget_lists();
     for sample in &raw.samples {
         builder.sample(&raw, &columns, sample)?;
     }
@@ -68,9 +74,13 @@ fn sample_rate(raw: &Raw) -> Result<u64, Wrong> {
 
 struct Builder {
     profile: Profile,
-    /// By the file's numbers.
-    locations: HashMap<u64, LocationId>,
-    stacks: HashMap<Stack, StackId>,
+    /// By the numbers of [`Raw::ids`]; `None` for those that samples name and that are not there.
+    locations: Vec<Option<LocationId>>,
+    /// The stacks of the file, and their places in the profile where they have one.
+    file_stacks: Vec<(Arc<[LocationId]>, Option<StackId>)>,
+    /// Stacks with a known end, by their locations and the end.
+    ended: HashMap<(u32, String), StackId>,
+    samples: Samples,
     threads: HashMap<Thread, ThreadId>,
     /// Live, allocated, live at the peak, and gone at once, of all samples so far.
     sums: [Amount; 4],
@@ -116,9 +126,10 @@ impl Builder {
         Ok(places)
     }
 
-    fn locations(&mut self, raw: &Raw, mappings: &HashMap<u64, Option<ModuleId>>) -> Result<(), Wrong> {
+    fn locations(&mut self, raw: &mut Raw, mappings: &HashMap<u64, Option<ModuleId>>) -> Result<(), Wrong> {
         let mut functions = HashMap::new();
         let mut strings: HashMap<u64, Arc<str>> = HashMap::new();
+        let file_locations = std::mem::take(&mut raw.locations);
         let mut share = |number, offset| -> Result<Arc<str>, Wrong> {
             let string = raw.string(number, offset)?;
             Ok(strings.entry(number).or_insert_with(|| string.into()).clone())
@@ -133,9 +144,13 @@ impl Builder {
                 return Err(Wrong::damaged(function.offset, "a function without a number of its own"));
             }
         }
-        for location in &raw.locations {
+        for location in &file_locations {
             let id = LocationId(self.profile.locations.len() as u32);
-            if location.id == 0 || self.locations.insert(location.id, id).is_some() {
+            let number = raw.ids.number(location.id).index();
+            if self.locations.len() <= number {
+                self.locations.resize(number + 1, None);
+            }
+            if location.id == 0 || self.locations[number].replace(id).is_some() {
                 return Err(Wrong::damaged(location.offset, "a location without a number of its own"));
             }
             // The model has return addresses.
@@ -153,8 +168,7 @@ impl Builder {
     }
 
     fn sample(&mut self, raw: &Raw, columns: &Columns, sample: &RawSample) -> Result<(), Wrong> {
-        let RawSample { locations, values, labels, offset } = sample.clone();
-        let values = &raw.numbers[values];
+        let (offset, values) = (sample.offset, sample.values(raw));
         if values.len() != raw.types.len() {
             let message = format!("a sample of {} values; expected {}", values.len(), raw.types.len());
             return Err(Wrong::damaged(offset, message));
@@ -165,7 +179,7 @@ impl Builder {
         }
         let (mut block_size, mut reason) = (0, None);
         let (mut thread_name, mut thread_number) = (None, None);
-        for label in raw.numbers[labels].chunks_exact(3) {
+        for label in sample.labels(raw).chunks_exact(3) {
             match raw.string(label[0], offset)? {
                 "bytes" if label[1] == 0 => block_size = label[2],
                 "thread" if label[1] != 0 => thread_name = Some(raw.string(label[1], offset)?),
@@ -183,20 +197,19 @@ impl Builder {
             *sum = added.ok_or_else(|| Wrong::damaged(offset, "the sums up to this sample exceed 2^63"))?;
         }
         let [live, allocated, peak, temporary] = amounts;
-        let stack = self.stack(&raw.numbers[locations], reason, offset)?;
+        let stack = self.stack(sample.stack, reason);
         let sized = if live.objects > 0 { live } else { allocated };
         if block_size == 0 {
             block_size = sized.bytes.checked_div(sized.objects).unwrap_or(0);
         }
         let thread = self.thread(thread_name, thread_number);
-        self.profile.samples.push(Sample {
-            live,
-            allocated,
-            peak,
-            temporary,
-            thread,
-            ..Sample::new(stack, block_size)
-        });
+        let sample = Sample { live, allocated, peak, temporary, thread, ..Sample::new(stack, block_size) };
+        // What was recorded is computed back from the estimates of single samples.
+        if self.is_own {
+            self.profile.samples.push(sample);
+        } else {
+            self.samples.add(&mut self.profile, sample);
+        }
         Ok(())
     }
 
@@ -215,30 +228,48 @@ impl Builder {
         Some(id)
     }
 
-    fn stack(&mut self, locations: &[u64], reason: Option<&str>, offset: u64) -> Result<StackId, Wrong> {
-        let find = |number: &u64| {
-            self.locations.get(number).copied().ok_or_else(|| {
-                Wrong::damaged(offset, format!("a sample refers to location {number}, which is not there"))
-            })
-        };
-        let locations: Arc<[LocationId]> = locations.iter().map(find).collect::<Result<_, _>>()?;
-        let end = match reason {
-            Some(reason) => {
-                let at = locations.last().map(|&last| self.profile.location(last).address);
-                let reason: String = reason.chars().take(MAX_REASON).collect();
-                StackEnd::Truncated(Truncation { reason: TruncationReason::from_text(&reason), at })
+    /// Gives the locations in the stacks of the file their places in the profile.
+    fn place_stacks(&mut self, raw: &mut Raw) -> Result<(), Wrong> {
+        self.locations.resize(raw.ids.len(), None);
+        let stacks = std::mem::take(&mut raw.stacks);
+        for (number, mut locations) in stacks.into_iter().enumerate() {
+            // Nobody else has it yet.
+            for id in Arc::make_mut(&mut locations) {
+                let Some(place) = self.locations[id.index()] else {
+                    let sample = raw.samples.iter().find(|sample| sample.stack as usize == number);
+                    let offset = sample.map_or(raw.end, |sample| sample.offset);
+                    let message = format!("a sample refers to location {}, which is not there", raw.ids.id(*id));
+                    return Err(Wrong::damaged(offset, message));
+                };
+                *id = place;
             }
-            None if self.is_own && !locations.is_empty() => StackEnd::Complete,
-            None => StackEnd::Unknown,
-        };
-        let stack = Stack { locations, end };
-        if let Some(&known) = self.stacks.get(&stack) {
-            return Ok(known);
+            self.file_stacks.push((locations, None));
         }
-        let id = StackId(self.profile.stacks.len() as u32);
-        self.profile.stacks.push(stack.clone());
-        self.stacks.insert(stack, id);
-        Ok(id)
+        Ok(())
+    }
+
+    /// The stack with these locations that ends for this reason.
+    fn stack(&mut self, number: u32, reason: Option<&str>) -> StackId {
+        let next = StackId(self.profile.stacks.len() as u32);
+        let (locations, place) = &mut self.file_stacks[number as usize];
+        let Some(reason) = reason else {
+            if let Some(known) = *place {
+                return known;
+            }
+            *place = Some(next);
+            let end = if self.is_own && !locations.is_empty() { StackEnd::Complete } else { StackEnd::Unknown };
+            self.profile.stacks.push(Stack { locations: locations.clone(), end });
+            return next;
+        };
+        let reason: String = reason.chars().take(MAX_REASON).collect();
+        let known = *self.ended.entry((number, reason.clone())).or_insert(next);
+        if known == next {
+            let locations = locations.clone();
+            let at = locations.last().map(|&last| self.profile.location(last).address);
+            let end = StackEnd::Truncated(Truncation { reason: TruncationReason::from_text(&reason), at });
+            self.profile.stacks.push(Stack { locations, end });
+        }
+        known
     }
 
     fn finish(self) -> Profile {

@@ -1,12 +1,15 @@
 //! The message as it is in the file: parts refer to each other by numbers that have not been looked up.
 
 use std::io::Read;
-use std::ops::Range;
+use std::sync::Arc;
 
 use super::super::Limits;
+use super::super::intern::Lists;
 use super::fields::{self, Fields, number, numbers};
 use super::source::{Field, Source, Value};
 use super::{Stop, Wrong};
+use crate::hashing::{NumberMap, hash_of};
+use crate::model::LocationId;
 
 /// A type of values: numbers of the strings of its name and unit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,14 +19,26 @@ pub(super) struct ValueType {
     pub(super) offset: u64,
 }
 
-/// One sample; its numbers are in [`Raw::numbers`].
-#[derive(Clone, Debug)]
+/// One sample. There are many, so it is small: where its numbers are in [`Raw::numbers`], which has fewer than 2^32.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct RawSample {
-    pub(super) locations: Range<usize>,
-    pub(super) values: Range<usize>,
-    /// Three numbers each: string of the key, string, number.
-    pub(super) labels: Range<usize>,
+    /// Its stack, an index into [`Raw::stacks`].
+    pub(super) stack: u32,
+    start: u32,
+    labels: u32,
+    end: u32,
     pub(super) offset: u64,
+}
+
+impl RawSample {
+    pub(super) fn values<'a>(&self, raw: &'a Raw) -> &'a [u64] {
+        &raw.numbers[self.start as usize..self.labels as usize]
+    }
+
+    /// Three numbers each: string of the key, string, number.
+    pub(super) fn labels<'a>(&self, raw: &'a Raw) -> &'a [u64] {
+        &raw.numbers[self.labels as usize..self.end as usize]
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,10 +84,21 @@ pub(super) struct Raw {
     pub(super) comments: Vec<u64>,
     pub(super) period: u64,
     pub(super) period_type: ValueType,
-    /// Locations, values and labels of all samples.
+    /// Each distinct stack once, innermost first. Locations are numbered in the order in which their ids are met first, in samples or on
+    /// their own: the numbers of [`Raw::ids`].
+    pub(super) stacks: Vec<Arc<[LocationId]>>,
+    /// The ids of locations.
+    pub(super) ids: Ids,
+    lists: Lists,
+    /// Locations of all stacks.
+    stack_entries: usize,
+    /// Values and labels of all samples.
     pub(super) numbers: Vec<u64>,
     /// Where the data ends.
     pub(super) end: u64,
+    /// Locations, values and labels of one sample.
+    scratch: [Vec<u64>; 3],
+    stack: Vec<LocationId>,
 }
 
 impl Raw {
@@ -113,6 +139,8 @@ impl Raw {
     fn check(&self, limits: &Limits, offset: u64) -> Result<(), Wrong> {
         for (count, limit, what) in [
             (self.samples.len(), limits.samples, "samples"),
+            (self.stack_entries, limits.stack_entries, "locations in all stacks"),
+            (self.ids.len(), limits.locations, "locations in samples"),
             (self.numbers.len(), limits.stack_entries, "numbers in all samples"),
             (self.mappings.len(), limits.modules, "mappings"),
             (self.locations.len(), limits.locations, "locations"),
@@ -130,27 +158,95 @@ impl Raw {
 
     /// The parts of a sample can come in any order, each in several pieces.
     fn sample(&mut self, bytes: &[u8], offset: u64) -> Result<(), Wrong> {
-        let (mut values, mut labels) = (Vec::new(), Vec::new());
-        let start = self.numbers.len();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.iter_mut().for_each(Vec::clear);
+        let [locations, values, labels] = &mut scratch;
         let mut fields = Fields::new(bytes, offset);
         while let Some((field, value, offset)) = fields.next()? {
             match (field, value) {
-                (1, value) => numbers(value, offset, &mut self.numbers)?,
-                (2, value) => numbers(value, offset, &mut values)?,
+                (1, value) => numbers(value, offset, locations)?,
+                (2, value) => numbers(value, offset, values)?,
                 (3, fields::Value::Bytes(bytes)) => labels.extend(label(bytes, offset)?),
                 (3, _) => return Err(Wrong::damaged(offset, "expected a label")),
                 _ => {}
             }
         }
-        let locations = start..self.numbers.len();
+        let stack = self.stack(locations);
         let mut add = |more: &[u64]| {
             let start = self.numbers.len();
             self.numbers.extend_from_slice(more);
-            start..self.numbers.len()
+            u32::try_from(start).map_err(|_| Wrong::too_large(offset, "more than 2^32 numbers".to_owned()))
         };
-        let (values, labels) = (add(&values), add(&labels));
-        self.samples.push(RawSample { locations, values, labels, offset });
+        let (start, labels, end) = (add(values)?, add(labels)?, add(&[])?);
+        self.scratch = scratch;
+        self.samples.push(RawSample { stack, start, labels, end, offset });
         Ok(())
+    }
+
+    /// Gives back what is needed only while samples are read.
+    pub(super) fn forget_lists(&mut self) {
+        (self.lists, self.ids) = (Lists::default(), Ids::default());
+    }
+
+    fn stack(&mut self, ids: &[u64]) -> u32 {
+        self.stack.clear();
+        self.stack.extend(ids.iter().map(|&id| self.ids.number(id)));
+        let (stack, stacks) = (&self.stack, &self.stacks);
+        match self.lists.find(hash_of(stack.iter().map(|id| id.0)), |known| *stacks[known] == **stack) {
+            Ok(known) => known as u32,
+            Err(new) => {
+                self.stack_entries += self.stack.len();
+                self.stacks.push(self.stack.as_slice().into());
+                new as u32
+            }
+        }
+    }
+}
+
+/// Ids below this are looked up in a table, of 4 MiB at most.
+const SMALL: u64 = 1 << 20;
+
+/// Numbers of ids, in the order in which they are met.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    /// Number + 1 of each id below [`SMALL`] that was met; as a rule all are.
+    small: Vec<u32>,
+    /// Those of the others.
+    large: NumberMap<u64, u32>,
+    ids: Vec<u64>,
+}
+
+impl Ids {
+    pub(super) fn number(&mut self, id: u64) -> LocationId {
+        let next = self.ids.len() as u32;
+        let number = if id < SMALL {
+            let index = id as usize;
+            if self.small.len() <= index {
+                self.small.resize((index + 1).next_power_of_two(), 0);
+            }
+            match self.small[index] {
+                0 => {
+                    self.small[index] = next + 1;
+                    next
+                }
+                known => known - 1,
+            }
+        } else {
+            *self.large.entry(id).or_insert(next)
+        };
+        if number == next {
+            self.ids.push(id);
+        }
+        LocationId(number)
+    }
+
+    /// The id with a number.
+    pub(super) fn id(&self, number: LocationId) -> u64 {
+        self.ids[number.index()]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The outermost message, field by field, from a stream.
 
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 
 use super::super::Limits;
 use super::{Stop, Wrong};
@@ -101,6 +101,13 @@ impl<R: Read> Source<R> {
             let message = format!("a field of {length} bytes; more than {} are not read", self.field_bytes);
             return Err(Wrong::too_large(start, message).into());
         }
+        // Nearly all fields are in the buffer already.
+        if let Some(there) = self.input.buffer().get(..length as usize) {
+            let bytes = there.to_vec();
+            self.input.consume(bytes.len());
+            self.advance(length)?;
+            return Ok(bytes);
+        }
         let mut bytes = Vec::new();
         let read = self.input.by_ref().take(length).read_to_end(&mut bytes);
         self.advance(bytes.len() as u64)?;
@@ -112,6 +119,11 @@ impl<R: Read> Source<R> {
     }
 
     fn byte(&mut self) -> Result<Option<u8>, Stop> {
+        if let Some(&byte) = self.input.buffer().first() {
+            self.input.consume(1);
+            self.advance(1)?;
+            return Ok(Some(byte));
+        }
         let mut byte = [0];
         loop {
             match self.input.read(&mut byte) {
