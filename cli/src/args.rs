@@ -11,8 +11,8 @@ use crate::render::Format;
 use crate::verbs::{
     bundle::BundleArgs, check::CheckArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs,
     diff::DiffArgs, explain::ExplainArgs, flame::FlameArgs, leaks::LeaksArgs, list::ListArgs, man::ManArgs,
-    modules::ModulesArgs, peek::PeekArgs, run::RunArgs, symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs,
-    tree::TreeArgs,
+    merge::MergeArgs, modules::ModulesArgs, peek::PeekArgs, run::RunArgs, symbolize::SymbolizeArgs,
+    timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -59,6 +59,8 @@ pub(crate) enum Verb {
     Timeline(TimelineArgs),
     /// Table of the files whose code allocated: how far it has names, and what would help
     Modules(ModulesArgs),
+    /// Add profiles up: one out of many
+    Merge(MergeArgs),
     /// Write a profile with the names of its functions in it; look up addresses of a program or library
     Symbolize(SymbolizeArgs),
     /// Pack a profile and the symbols that it needs into one file for another machine

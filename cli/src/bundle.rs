@@ -12,7 +12,6 @@ use mpp_symbolizer::{Options, StoredSymbols, Symbolizer};
 use crate::args::{CommonArgs, DebuginfodChoice, InputArgs, SymbolArgs};
 use crate::exit::{Code, Failure, OrExit};
 use crate::input::{self, Loaded, Opened, Processes};
-use crate::merge;
 use crate::symbols;
 
 /// Symbols that were found elsewhere.
@@ -180,7 +179,7 @@ pub(crate) fn load(
         [only] => input::executable(only).map(str::to_owned),
         _ => None,
     };
-    let profile = merge::merge(profiles).or_exit(Code::Input)?;
+    let profile = input::sum(profiles)?;
     let shown: Vec<u32> = chosen.iter().filter_map(|profile| profile.pid).collect();
     let others = all.iter().copied().filter(|pid| !shown.contains(pid)).collect();
     let processes = (!all.is_empty()).then_some(Processes { shown, executable, others });

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use mpp_profile::analysis::Merger;
 use mpp_profile::{Metric, Profile};
 
 use crate::args::{CommonArgs, InputArgs, SymbolArgs};
 use crate::bundle::{self, Stored};
 use crate::exit::{Code, Failure, OrExit};
-use crate::merge;
 use crate::message;
 use crate::process;
 use crate::progress::with_spinner;
@@ -194,10 +194,29 @@ fn load_recording(
         [(_, path)] => path.clone(),
         _ => recording.folder.clone(),
     };
-    let profile = merge::merge(profiles).or_exit(Code::Input)?;
+    let profile = sum(profiles)?;
     let others = all.into_iter().filter(|pid| !shown.contains(pid)).collect();
     let processes = Some(Processes { shown, executable, others });
     Ok(Loaded { profile, symbols, source: source.display().to_string(), again: again(input), processes })
+}
+
+/// Profiles of several processes as one.
+///
+/// # Errors
+/// If the sums are too large.
+pub(crate) fn sum(profiles: Vec<Profile>) -> Result<Profile, Failure> {
+    let mut profiles = profiles;
+    // One of them keeps all that it tells.
+    if let [_] = profiles.as_slice()
+        && let Some(only) = profiles.pop()
+    {
+        return Ok(only);
+    }
+    let mut merger = Merger::default();
+    for profile in profiles {
+        merger.add(profile).map_err(|why| Failure::new(Code::Input, why))?;
+    }
+    merger.finish().ok_or_else(|| Failure::new(Code::Input, "no profile"))
 }
 
 /// The process that was started; if it left no profile, the one with the most live memory.

@@ -11,7 +11,6 @@ mod exit;
 mod heading;
 mod input;
 mod labels;
-mod merge;
 mod message;
 mod output;
 mod preload;
@@ -71,6 +70,7 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::Check(args) => verbs::check::check(args, common),
         Verb::Flame(args) => verbs::flame::flame(args, common).map(|()| 0),
         Verb::Symbolize(args) => verbs::symbolize::symbolize(args, common).map(|()| 0),
+        Verb::Merge(args) => verbs::merge::merge(args, common).map(|()| 0),
         Verb::Modules(args) => verbs::modules::modules(args, common).map(|()| 0),
         Verb::Timeline(args) => verbs::timeline::timeline(args, common).map(|()| 0),
         Verb::Bundle(args) => verbs::bundle::bundle(args, common).map(|()| 0),

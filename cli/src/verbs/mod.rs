@@ -11,6 +11,7 @@ pub(crate) mod flame;
 pub(crate) mod leaks;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod merge;
 pub(crate) mod modules;
 pub(crate) mod peek;
 pub(crate) mod run;

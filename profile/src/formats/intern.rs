@@ -11,7 +11,7 @@ const MANY: usize = 1 << 16;
 
 /// Lists of numbers by their hash: each is there once.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(crate) struct Lists {
     /// The last list with a hash.
     last: NumberMap<u64, u32>,
     /// For each list, the one before it with the same hash, and the hash.
@@ -19,12 +19,12 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.before.is_empty()
     }
 
     /// The number of a list that equals this one, or that it is new and which number it gets. `is` says whether a known list is equal.
-    pub(super) fn find(&mut self, hash: u64, mut is: impl FnMut(usize) -> bool) -> Result<usize, usize> {
+    pub(crate) fn find(&mut self, hash: u64, mut is: impl FnMut(usize) -> bool) -> Result<usize, usize> {
         let next = self.before.len();
         let mut known = self.last.get(&hash).copied();
         while let Some(number) = known {
@@ -41,13 +41,13 @@ impl Lists {
 
 /// The stacks of a profile.
 #[derive(Debug, Default)]
-pub(super) struct Stacks {
+pub(crate) struct Stacks {
     lists: Lists,
 }
 
 impl Stacks {
     /// The number of a stack; its locations are put into the profile if they are new.
-    pub(super) fn intern(
+    pub(crate) fn intern(
         &mut self,
         profile: &mut Profile,
         locations: &[LocationId],
@@ -70,13 +70,13 @@ impl Stacks {
 
 /// The samples of a profile.
 #[derive(Debug, Default)]
-pub(super) struct Samples {
+pub(crate) struct Samples {
     lists: Lists,
 }
 
 impl Samples {
     /// Adds a sample, or what it has to the one that is the same but for its amounts. The sums of all samples have been checked: they fit.
-    pub(super) fn add(&mut self, profile: &mut Profile, sample: Sample) {
+    pub(crate) fn add(&mut self, profile: &mut Profile, sample: Sample) {
         if profile.samples.len() < MANY {
             profile.samples.push(sample);
             return;

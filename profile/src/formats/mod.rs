@@ -4,7 +4,7 @@ pub mod bundle;
 mod detect;
 mod dhat;
 pub mod heap_text;
-mod intern;
+pub(crate) mod intern;
 mod lines;
 mod maps;
 pub mod pprof;
