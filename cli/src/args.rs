@@ -11,7 +11,7 @@ use crate::render::Format;
 use crate::verbs::{
     bundle::BundleArgs, check::CheckArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs,
     diff::DiffArgs, explain::ExplainArgs, flame::FlameArgs, leaks::LeaksArgs, list::ListArgs, man::ManArgs,
-    merge::MergeArgs, modules::ModulesArgs, peek::PeekArgs, run::RunArgs, symbolize::SymbolizeArgs,
+    merge::MergeArgs, modules::ModulesArgs, peek::PeekArgs, run::RunArgs, stats::StatsArgs, symbolize::SymbolizeArgs,
     timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
 };
 
@@ -49,6 +49,8 @@ pub(crate) enum Verb {
     List(ListArgs),
     /// What changed from one profile to another: grown, shrunk, new and gone
     Diff(DiffArgs),
+    /// The profile in numbers: totals, sizes, threads, libraries, lifetimes
+    Stats(StatsArgs),
     /// What was not freed at the end, by function, with suppressions
     Leaks(LeaksArgs),
     /// Gate for CI: limits on peak, leaks, allocations; a baseline; JUnit, SARIF, GitHub

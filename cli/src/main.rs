@@ -67,6 +67,7 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::List(args) => verbs::list::list(args, common).map(|()| 0),
         Verb::Diff(args) => verbs::diff::diff(args, common),
         Verb::Leaks(args) => verbs::leaks::leaks(args, common),
+        Verb::Stats(args) => verbs::stats::stats(args, common).map(|()| 0),
         Verb::Check(args) => verbs::check::check(args, common),
         Verb::Flame(args) => verbs::flame::flame(args, common).map(|()| 0),
         Verb::Symbolize(args) => verbs::symbolize::symbolize(args, common).map(|()| 0),

@@ -15,6 +15,7 @@ pub(crate) mod merge;
 pub(crate) mod modules;
 pub(crate) mod peek;
 pub(crate) mod run;
+pub(crate) mod stats;
 pub(crate) mod symbolize;
 pub(crate) mod timeline;
 pub(crate) mod top;

@@ -35,6 +35,21 @@ impl Slice {
 struct Counts {
     allocated: u64,
     ended: u64,
+    /// Times of their beginnings, added up, in microseconds.
+    births: u128,
+    births_of_ended: u128,
+    /// How long those that ended lived, added up.
+    lives_of_ended: u128,
+}
+
+impl Counts {
+    /// How long all lived, up to a time.
+    fn lived(&self, end: u64) -> u64 {
+        let live = u128::from(self.allocated.saturating_sub(self.ended));
+        let births = self.births.saturating_sub(self.births_of_ended);
+        let lives = (live * u128::from(end)).saturating_sub(births);
+        u64::try_from(self.lives_of_ended + lives).unwrap_or(u64::MAX)
+    }
 }
 
 /// Reads a timeline and makes a profile of what was allocated in a stretch of it, and of what of that was there at its end. Blocks that
@@ -55,15 +70,23 @@ pub fn profile(input: impl Read, name: &str, limits: &Limits, slice: Slice) -> R
         }
         let counts = counts.entry(event.site).or_default();
         match event.happening {
-            Happening::Allocated => counts.allocated += 1,
-            Happening::Freed | Happening::Moved => counts.ended += 1,
+            Happening::Allocated => {
+                counts.allocated += 1;
+                counts.births += u128::from(event.time);
+            }
+            Happening::Freed | Happening::Moved => {
+                counts.ended += 1;
+                counts.births_of_ended += u128::from(event.birth);
+                counts.lives_of_ended += u128::from(event.time - event.birth);
+            }
             Happening::Resized => {}
         }
     }
     let run = timeline.tables().runs().iter().rev().find(|run| run.start <= slice.to).copied();
     let sample_rate = run.map_or(1, |run| run.sample_rate);
     let weight = timeline.header().weight();
-    let mut made = Maker::new(sample_rate, weight);
+    let end = slice.to.min(timeline.latest());
+    let mut made = Maker::new(sample_rate, weight, end);
     for (id, counts) in counts {
         let site = timeline.tables().known(id);
         if run.is_some_and(|run| run.number != site.run) {
@@ -84,6 +107,8 @@ pub fn profile(input: impl Read, name: &str, limits: &Limits, slice: Slice) -> R
 struct Maker {
     profile: Profile,
     weight: u64,
+    /// The end of the stretch.
+    end: u64,
     locations: HashMap<u64, LocationId>,
     stacks: HashMap<Stack, StackId>,
     /// By their numbers in the file.
@@ -95,10 +120,13 @@ struct Maker {
 }
 
 impl Maker {
-    fn new(sample_rate: u64, weight: u64) -> Self {
+    fn new(sample_rate: u64, weight: u64, end: u64) -> Self {
+        let mut profile = Profile::new(Format::Timeline, sample_rate);
+        profile.time_unit = "µs".into();
         Self {
-            profile: Profile::new(Format::Timeline, sample_rate),
+            profile,
             weight,
+            end,
             locations: HashMap::new(),
             stacks: HashMap::new(),
             threads: HashMap::new(),
@@ -128,7 +156,13 @@ impl Maker {
         }
         let stack = self.stack(tables, id);
         let thread = self.thread(tables, site.thread);
-        self.profile.samples.push(Sample { thread, live, allocated, ..Sample::new(stack, site.block_size) });
+        self.profile.samples.push(Sample {
+            thread,
+            lived: counts.lived(self.end).saturating_mul(self.weight),
+            live,
+            allocated,
+            ..Sample::new(stack, site.block_size)
+        });
         Ok(())
     }
 
