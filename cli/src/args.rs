@@ -10,9 +10,9 @@ use regex::Regex;
 use crate::render::Format;
 use crate::verbs::{
     bundle::BundleArgs, check::CheckArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs,
-    diff::DiffArgs, explain::ExplainArgs, flame::FlameArgs, leaks::LeaksArgs, list::ListArgs, man::ManArgs,
-    merge::MergeArgs, modules::ModulesArgs, peek::PeekArgs, run::RunArgs, stats::StatsArgs, symbolize::SymbolizeArgs,
-    timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
+    diff::DiffArgs, doctor::DoctorArgs, explain::ExplainArgs, flame::FlameArgs, leaks::LeaksArgs, list::ListArgs,
+    man::ManArgs, merge::MergeArgs, modules::ModulesArgs, peek::PeekArgs, run::RunArgs, stats::StatsArgs,
+    symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -69,6 +69,8 @@ pub(crate) enum Verb {
     Bundle(BundleArgs),
     /// Ask a process that runs, or tell it what to do
     Ctl(CtlArgs),
+    /// Will it work here, with this program or process; how good is this profile; what to change
+    Doctor(DoctorArgs),
     /// What an exit code means, and what to do about it
     Explain(ExplainArgs),
     /// Which values flags have without being given (mpp.toml, environment), and where these come from

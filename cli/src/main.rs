@@ -76,6 +76,7 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::Timeline(args) => verbs::timeline::timeline(args, common).map(|()| 0),
         Verb::Bundle(args) => verbs::bundle::bundle(args, common).map(|()| 0),
         Verb::Ctl(args) => verbs::ctl::ctl(args).map(|()| 0),
+        Verb::Doctor(args) => verbs::doctor::doctor(args, common),
         Verb::Explain(args) => verbs::explain::explain(args, common).map(|()| 0),
         Verb::Config(args) => verbs::config::config(args, common).map(|()| 0),
         Verb::Completions(args) => verbs::completions::completions(args).map(|()| 0),

@@ -121,8 +121,11 @@ impl<'a> Sheet<'a> {
     fn push_into(&self, text: &mut String) {
         let count = self.columns.len() - usize::from(self.broken);
         let titles = self.columns[..count].iter().map(|column| column.aligned(column.title));
-        text.push_str(&self.style.bold(titles.collect::<Vec<_>>().join("  ").trim_end()));
-        text.push('\n');
+        let titles = titles.collect::<Vec<_>>().join("  ");
+        if !titles.trim().is_empty() {
+            text.push_str(&self.style.bold(titles.trim_end()));
+            text.push('\n');
+        }
         let rows = self.columns.first().map_or(0, |column| column.cells.len());
         for row in 0..rows {
             let mut line = String::new();

@@ -139,6 +139,14 @@ pub(crate) fn ctl(args: &CtlArgs) -> Result<(), Failure> {
     output::to_stdout(text.as_bytes()).or_exit(Code::Internal)
 }
 
+/// What a process says of itself, in one line; else why there is no answer.
+pub(crate) fn status(pid: u32) -> Result<String, String> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let answer = channel::ask(pid, "status\n", PATIENCE).map_err(|problem| problem.to_string())?;
+    let object: serde_json::Value = serde_json::from_str(&answer).map_err(|error| format!("no answer: {error}"))?;
+    Ok(render::text(&object).lines().take(2).collect::<Vec<_>>().join("; "))
+}
+
 /// The line to send.
 fn request(args: &CtlArgs) -> Result<String, Failure> {
     let (takes, given) = (args.action.takes(), args.arguments.len());

@@ -167,6 +167,15 @@ pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
     }
 }
 
+/// Whether a program can have the library preloaded: its file, and whether it is a Go program.
+///
+/// # Errors
+/// Why not, and what to do.
+pub(crate) fn preflight(program: &OsStr) -> Result<(PathBuf, bool), Failure> {
+    let target = preflight::check(program, std::env::var_os("PATH").as_deref())?;
+    Ok((target.program, target.is_go))
+}
+
 fn what(args: &RunArgs) -> What {
     match args.mode {
         Mode::Sample => What::Sampled(args.sample),
