@@ -8,12 +8,28 @@ use mpp_profile::units::parse_size;
 use regex::Regex;
 
 use crate::render::Format;
-use crate::verbs::{
-    bundle::BundleArgs, check::CheckArgs, completions::CompletionsArgs, config::ConfigArgs, ctl::CtlArgs,
-    diff::DiffArgs, doctor::DoctorArgs, explain::ExplainArgs, flame::FlameArgs, leaks::LeaksArgs, list::ListArgs,
-    man::ManArgs, merge::MergeArgs, modules::ModulesArgs, peek::PeekArgs, run::RunArgs, stats::StatsArgs,
-    symbolize::SymbolizeArgs, timeline::TimelineArgs, top::TopArgs, tree::TreeArgs,
-};
+use crate::verbs::bundle::BundleArgs;
+use crate::verbs::check::CheckArgs;
+use crate::verbs::completions::CompletionsArgs;
+use crate::verbs::config::ConfigArgs;
+use crate::verbs::convert::ConvertArgs;
+use crate::verbs::ctl::CtlArgs;
+use crate::verbs::diff::DiffArgs;
+use crate::verbs::doctor::DoctorArgs;
+use crate::verbs::explain::ExplainArgs;
+use crate::verbs::flame::FlameArgs;
+use crate::verbs::leaks::LeaksArgs;
+use crate::verbs::list::ListArgs;
+use crate::verbs::man::ManArgs;
+use crate::verbs::merge::MergeArgs;
+use crate::verbs::modules::ModulesArgs;
+use crate::verbs::peek::PeekArgs;
+use crate::verbs::run::RunArgs;
+use crate::verbs::stats::StatsArgs;
+use crate::verbs::symbolize::SymbolizeArgs;
+use crate::verbs::timeline::TimelineArgs;
+use crate::verbs::top::TopArgs;
+use crate::verbs::tree::TreeArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,6 +81,8 @@ pub(crate) enum Verb {
     Merge(MergeArgs),
     /// Write a profile with the names of its functions in it; look up addresses of a program or library
     Symbolize(SymbolizeArgs),
+    /// Write a profile in the format of another tool
+    Convert(ConvertArgs),
     /// Pack a profile and the symbols that it needs into one file for another machine
     Bundle(BundleArgs),
     /// Ask a process that runs, or tell it what to do

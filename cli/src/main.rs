@@ -70,6 +70,7 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::Stats(args) => verbs::stats::stats(args, common).map(|()| 0),
         Verb::Check(args) => verbs::check::check(args, common),
         Verb::Flame(args) => verbs::flame::flame(args, common).map(|()| 0),
+        Verb::Convert(args) => verbs::convert::convert(args, common).map(|()| 0),
         Verb::Symbolize(args) => verbs::symbolize::symbolize(args, common).map(|()| 0),
         Verb::Merge(args) => verbs::merge::merge(args, common).map(|()| 0),
         Verb::Modules(args) => verbs::modules::modules(args, common).map(|()| 0),

@@ -4,6 +4,7 @@ pub(crate) mod bundle;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod convert;
 pub(crate) mod ctl;
 pub(crate) mod diff;
 pub(crate) mod doctor;

@@ -11,6 +11,16 @@ pub(super) enum Detected {
     Dhat,
     /// pprof's `profile.proto`, not packed.
     ProfileProto,
+    /// Folded stacks.
+    Folded,
+    /// speedscope's JSON.
+    Speedscope,
+    /// The Firefox profiler's JSON.
+    Firefox,
+    /// Our own CSV.
+    Csv,
+    /// Callgrind's text.
+    Callgrind,
     /// Something that is packed with gzip.
     Gzip,
     /// A recording of our own.
@@ -51,9 +61,6 @@ const MAGIC: &[(&[u8], &str, &str)] = &[
     (b"threadcreate profile:", "Go's thread profile", "take a heap profile"),
     (b"goroutine profile:", "Go's goroutine profile", "take a heap profile"),
     (b"desc: ", "a massif recording of Valgrind", "record with valgrind --tool=dhat"),
-    (b"# callgrind format", "a callgrind recording of Valgrind", ""),
-    (b"events: ", "a callgrind recording of Valgrind", ""),
-    (b"version: ", "a callgrind recording of Valgrind", ""),
     (b"<", "HTML or XML", "fetch the profile itself, not a page about it"),
 ];
 
@@ -80,7 +87,7 @@ pub(super) fn detect(head: &[u8]) -> Detected {
     let end = text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len());
     let first = text[..end].trim_ascii();
     if is_folded(first) {
-        return Detected::Unsupported { what: "folded stacks", advice: "give the profile they were made from" };
+        return Detected::Folded;
     }
     Detected::Unrecognised(format!(
         "it begins with {}; expected a line \"heap profile: …\" or \"heap_v2/RATE\"",
@@ -109,6 +116,13 @@ fn heap_text(text: &[u8], bom: usize) -> Option<Detected> {
 }
 
 fn magic(head: &[u8]) -> Option<Detected> {
+    const CALLGRIND: [&[u8]; 4] = [b"# callgrind format", b"events: ", b"version: ", b"positions: "];
+    if CALLGRIND.iter().any(|start| head.starts_with(start)) {
+        return Some(Detected::Callgrind);
+    }
+    if head.starts_with(super::csv::START.as_bytes()) {
+        return Some(Detected::Csv);
+    }
     let &(_, what, advice) = MAGIC.iter().find(|(magic, ..)| head.starts_with(magic))?;
     Some(Detected::Unsupported { what, advice })
 }
@@ -175,7 +189,8 @@ fn json(head: &[u8]) -> Option<Detected> {
     let has = |key: &str| text.windows(key.len()).any(|window| window == key.as_bytes());
     let what = match text.first()? {
         b'{' if has("\"dhatFileVersion\"") => return Some(Detected::Dhat),
-        b'{' if has("speedscope") => "a speedscope profile",
+        b'{' if has("speedscope.app/file-format-schema") => return Some(Detected::Speedscope),
+        b'{' if has("\"preprocessedProfileVersion\"") => return Some(Detected::Firefox),
         b'{' | b'[' => "JSON",
         _ => return None,
     };
@@ -219,7 +234,8 @@ mod tests {
         assert_eq!(detect(b" {\"dhatFileVersion\":2"), Detected::Dhat);
         assert!(what(b"[1]").contains("JSON"));
         assert!(what(b"heap profile:     85: 178257920 [    85: 178257920] @ growthz\n").contains("growth"));
-        assert!(what(b"main;a b;c 12\nx").contains("folded"));
+        assert_eq!(detect(b"main;a b;c 12\nx"), Detected::Folded);
+        assert_eq!(detect(b"# callgrind format\n"), Detected::Callgrind);
         assert_eq!(detect(b"Z\x04\x08\x01\x10\x02`\x80 \n\x04\x08\x03\x10\x04\n\x04"), Detected::ProfileProto);
         let word = |value: u64| value.to_le_bytes();
         assert!(what(&[word(0), word(3), word(0), word(10_000)].concat()).contains("CPU"));

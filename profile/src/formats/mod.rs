@@ -1,15 +1,23 @@
 //! Readers and writers, one folder per format. The format of an input is found out from its content, never its name.
 
 pub mod bundle;
+mod callgrind;
+mod csv;
 mod detect;
 mod dhat;
+mod firefox;
+mod folded;
 pub mod heap_text;
 pub(crate) mod intern;
+mod json;
 mod lines;
 mod maps;
+mod named;
 pub mod pprof;
 pub mod snapshot;
+mod speedscope;
 pub mod timeline;
+mod write;
 
 use std::io::Read;
 
@@ -19,6 +27,8 @@ use crate::error::{Position, ReadError};
 use crate::model::Profile;
 use detect::Detected;
 use lines::Lines;
+
+pub use write::{Losses, Options, Target, write};
 
 /// How much a reader takes before it gives up with [`ReadError::TooLarge`].
 ///
@@ -97,6 +107,11 @@ fn read_plain(mut lines: Lines<'_, impl Read>, limits: &Limits) -> Result<Profil
     match detected {
         Detected::HeapText { junk_bytes, junk_lines } => heap_text::read(lines, junk_bytes, junk_lines, limits),
         Detected::Dhat => dhat::read(lines, name, limits),
+        Detected::Folded => folded::read(lines, limits),
+        Detected::Speedscope => speedscope::read(lines, name, limits),
+        Detected::Firefox => firefox::read(lines, name, limits),
+        Detected::Csv => csv::read(lines, limits),
+        Detected::Callgrind => callgrind::read(lines, limits),
         Detected::ProfileProto => pprof::read(lines.into_rest(), name, limits),
         Detected::Gzip => {
             Err(ReadError::Unsupported { name: name.into(), what: "gzip data in gzip data", advice: "unpack it first" })

@@ -36,6 +36,16 @@ pub enum Format {
     PprofForeign,
     /// A stretch of a recording of our own library.
     Timeline,
+    /// Folded stacks.
+    Folded,
+    /// speedscope's JSON.
+    Speedscope,
+    /// The Firefox profiler's JSON.
+    Firefox,
+    /// Our own CSV.
+    Csv,
+    /// Callgrind's text.
+    Callgrind,
 }
 
 /// What the amounts of the samples are.
@@ -62,6 +72,11 @@ impl fmt::Display for Format {
             Self::Pprof => "mimalloc-pprof profile.proto",
             Self::PprofForeign => "pprof profile.proto",
             Self::Timeline => "mimalloc-pprof timeline",
+            Self::Folded => "folded stacks",
+            Self::Speedscope => "speedscope profile",
+            Self::Firefox => "Firefox profile",
+            Self::Csv => "mimalloc-pprof CSV",
+            Self::Callgrind => "callgrind file",
         })
     }
 }

@@ -13,7 +13,12 @@ pub(super) struct Parsed {
 
 pub(super) fn parse(text: &str) -> Parsed {
     let Some((address, rest)) = address(text) else {
-        return Parsed { address: None, frame: (!text.is_empty()).then(|| Frame::named(text)) };
+        let (name, place) = split_place(text);
+        let frame = match place.and_then(file_and_line) {
+            Some((file, line)) if !name.is_empty() => Frame::named(name).at(file, line),
+            _ => Frame::named(text),
+        };
+        return Parsed { address: None, frame: (!text.is_empty()).then_some(frame) };
     };
     let (name, place) = split_place(rest);
     let frame = (name != "???" && !name.is_empty()).then(|| match place.and_then(file_and_line) {
@@ -78,6 +83,8 @@ mod tests {
             assert_eq!(parse(unknown), Parsed { address, frame: None }, "{unknown}");
         }
         assert_eq!(parse("[root]"), Parsed { address: None, frame: Some(Frame::named("[root]")) });
+        let bare = Frame::named("main").at("app.c", 12);
+        assert_eq!(parse("main (app.c:12)"), Parsed { address: None, frame: Some(bare) });
         assert_eq!(parse("0xzz: x").address, None);
         assert_eq!(parse("0x11112222333344445: x").address, None);
         assert_eq!(parse(""), Parsed { address: None, frame: None });

@@ -14,6 +14,7 @@
 mod convert;
 mod file;
 mod frame;
+mod writer;
 
 use std::io::{BufReader, Read};
 
@@ -23,6 +24,8 @@ use crate::error::{Position, ReadError};
 use crate::model::Profile;
 use crate::text::excerpt;
 use file::File;
+
+pub(super) use writer::write;
 
 /// Reads the whole input.
 pub(super) fn read<R: Read>(lines: Lines<'_, R>, name: &str, limits: &Limits) -> Result<Profile, ReadError> {

@@ -31,6 +31,7 @@ pub(super) mod comment;
 mod go_symbols;
 mod header;
 mod jemalloc;
+mod others;
 pub(super) mod scan;
 mod stack_table;
 mod writer;
@@ -44,6 +45,7 @@ use crate::model::Profile;
 use builder::Builder;
 use header::Header;
 
+pub(super) use others::{write_gperftools, write_jemalloc};
 pub use writer::write;
 
 /// Reads any dialect, after skipping what precedes the header.
