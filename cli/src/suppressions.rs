@@ -66,24 +66,21 @@ impl Suppressions {
         Ok(Suppressions { rules })
     }
 
-    /// Takes away what is suppressed; says what each rule did. The first rule that fits a stack counts.
+    /// Takes away what is suppressed; says what each rule did. A stack can be suppressed by several.
     pub(crate) fn apply(&self, profile: &mut Profile) -> Vec<Used> {
-        let mut of_location = vec![usize::MAX; profile.locations.len()];
-        for (index, location) in profile.locations.iter().enumerate() {
-            let fits = |rule: &Rule| fits(profile, location, &rule.pattern);
-            of_location[index] = self.rules.iter().position(fits).unwrap_or(usize::MAX);
-        }
-        let first = |locations: &[mpp_profile::LocationId]| {
-            locations.iter().map(|id| of_location[id.index()]).min().unwrap_or(usize::MAX)
+        let rules_of = |location: &Location| -> Vec<usize> {
+            let fitting = self.rules.iter().enumerate().filter(|(_, rule)| fits(profile, location, &rule.pattern));
+            fitting.map(|(index, _)| index).collect()
         };
-        let of_stack: Vec<usize> = profile.stacks.iter().map(|stack| first(&stack.locations)).collect();
+        let of_location: Vec<Vec<usize>> = profile.locations.iter().map(rules_of).collect();
         let mut samples = vec![0; self.rules.len()];
-        profile.keep_samples(|_, sample| match samples.get_mut(of_stack[sample.stack.index()]) {
-            Some(count) => {
-                *count += usize::from(!sample.live.is_zero());
-                false
-            }
-            None => true,
+        profile.keep_samples(|profile, sample| {
+            let locations = profile.stack(sample.stack).locations.iter();
+            let mut fitting: Vec<usize> = locations.flat_map(|id| &of_location[id.index()]).copied().collect();
+            fitting.sort_unstable();
+            fitting.dedup();
+            fitting.iter().for_each(|&rule| samples[rule] += usize::from(!sample.live.is_zero()));
+            fitting.is_empty()
         });
         let used =
             |(rule, samples): (&Rule, usize)| Used { pattern: rule.text.clone(), place: rule.place.clone(), samples };
