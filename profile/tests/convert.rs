@@ -206,3 +206,40 @@ proptest! {
         }
     }
 }
+
+const EXACT: &str = r#"{"dhatFileVersion":2,"mode":"heap","verb":"Allocated","bklt":true,"bkacc":false,"tu":"instrs","Mtu":"Minstr","tuth":500,
+"cmd":"app","pid":7,"tg":50,"te":90,"pps":[
+{"tb":300,"tbk":3,"tl":40,"mb":200,"mbk":2,"gb":200,"gbk":2,"eb":100,"ebk":1,"fs":[0,1]},
+{"tb":64,"tbk":1,"tl":5,"mb":64,"mbk":1,"gb":0,"gbk":0,"eb":0,"ebk":0,"fs":[2]}],
+"ftbl":["0x1001: grow (app.c:3)","0x2001: main (app.c:9)","0x3001: ???"]}"#;
+
+#[test]
+fn peaks_and_lifetimes_come_back() {
+    let profile = read(EXACT.as_bytes(), "exact").expect("a recording");
+    assert_eq!(totals(&profile, Metric::Peak), (200, 2));
+    for target in Target::ALL {
+        assert!(check("exact", &profile, target), "{target:?}");
+        let (content, losses) = converted(&profile, target).expect("it can be written");
+        let back = read(&content[..], "x").expect("it is read");
+        let lived = |profile: &Profile| profile.samples.iter().map(|sample| sample.lived).sum::<u64>();
+        assert_eq!(lived(&back) == lived(&profile), target == Target::Dhat, "{target:?}");
+        assert_eq!(losses.iter().any(|loss| loss == "how long blocks lived"), target != Target::Dhat, "{target:?}");
+        if target != Target::Folded {
+            let told = losses.iter().any(|loss| loss == "what was live at the peak");
+            assert_eq!(told, !target.metrics().contains(&Metric::Peak), "{target:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_come_back_in_csv() {
+    let csv = "stack,places,thread,thread_number,block_size,sample_rate,live_bytes,live_blocks\n\
+        main;grow,a.c:1;,\"a,b\",12,64,524288,1000,5\nmain,;,,,0,524288,1,1\n";
+    assert!(read(csv.as_bytes(), "csv").is_err(), "two places and one function");
+    let profile = read(csv.replace(",;,", ",,").as_bytes(), "csv").expect("rows");
+    let (content, _) = converted(&profile, Target::Csv).expect("it can be written");
+    let back = read(&content[..], "again").expect("it is read");
+    assert_eq!(back, profile);
+    assert_eq!(back.threads[0].to_string(), "a,b (12)");
+    assert_eq!((back.sample_rate, back.samples[0].block_size), (524_288, 64));
+}
