@@ -109,7 +109,7 @@ pub fn write(
     options: Options,
     mut output: impl Write,
 ) -> Result<Losses, WriteError> {
-    if target.has_only_addresses() && has_no_address(profile) {
+    if target.has_only_addresses() && profile.has_no_address() {
         let reason = "its functions have names and no addresses, and the format has addresses only".to_owned();
         return Err(WriteError::Inexpressible { format: "text with addresses", reason });
     }
@@ -129,10 +129,6 @@ pub fn write(
         Target::Callgrind => callgrind::write(profile, output),
     }?;
     Ok(losses)
-}
-
-fn has_no_address(profile: &Profile) -> bool {
-    !profile.locations.is_empty() && profile.locations.iter().all(|location| location.address == 0)
 }
 
 /// The profile with what was recorded; of estimates, as if every block had been.

@@ -268,6 +268,11 @@ impl Profile {
         self.samples.iter().fold(Estimate::default(), |sum, sample| sum.plus(self.estimate_of(sample, metric)))
     }
 
+    /// Whether functions are known by their names only.
+    pub(crate) fn has_no_address(&self) -> bool {
+        !self.locations.is_empty() && self.locations.iter().all(|location| location.address == 0)
+    }
+
     /// Whether the file says of every stack if it is complete.
     pub fn stacks_marked(&self) -> bool {
         self.stacks.iter().all(|stack| stack.end != StackEnd::Unknown)

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::super::maps;
+use super::writer::has_bytes_in_no_blocks;
 use crate::error::WriteError;
 use crate::model::{Amount, Metric, Profile, Sample};
 
@@ -53,6 +54,10 @@ fn write_modules(profile: &Profile, mut output: impl Write) -> Result<(), WriteE
 }
 
 fn check(profile: &Profile) -> Result<(), WriteError> {
+    if has_bytes_in_no_blocks(profile) {
+        let reason = "it tells bytes without numbers of blocks".to_owned();
+        return Err(WriteError::Inexpressible { format: "text", reason });
+    }
     match profile.modules.iter().any(|module| module.path.contains('\n') || module.path.ends_with('\r')) {
         true => {
             let reason = "a path has a line break in it".to_owned();

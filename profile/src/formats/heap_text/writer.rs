@@ -13,7 +13,7 @@ use crate::model::{Amount, Amounts, BuildId, Metric, Profile, Sample, StackEnd};
 /// those that are not marked, and complete stacks are read back as unknown.
 ///
 /// # Errors
-/// When the output fails; when the profile has estimates instead of what was recorded; when a path, comment or reason has a line feed in it or ends in a carriage return; when more is
+/// When the output fails; when the profile has names and no addresses, or bytes without numbers of blocks; when it has estimates instead of what was recorded; when a path, comment or reason has a line feed in it or ends in a carriage return; when more is
 /// live in a sample than was ever allocated, which readers take for damage.
 pub fn write(profile: &Profile, mut output: impl Write) -> Result<(), WriteError> {
     check(profile)?;
@@ -80,6 +80,12 @@ fn check(profile: &Profile) -> Result<(), WriteError> {
     if profile.amounts == Amounts::Estimated {
         return inexpressible("its amounts are estimates; the format has what was recorded".into());
     }
+    if has_bytes_in_no_blocks(profile) {
+        return inexpressible("it tells bytes without numbers of blocks".into());
+    }
+    if profile.has_no_address() {
+        return inexpressible("its functions have names and no addresses, and the format has addresses only".into());
+    }
     let has_allocated = profile.has_allocated();
     if profile.samples.iter().any(|sample| has_allocated && sample.live.exceeds(sample.allocated)) {
         return inexpressible("more is live than was ever allocated".into());
@@ -88,4 +94,10 @@ fn check(profile: &Profile) -> Result<(), WriteError> {
         Some((_, what)) => inexpressible(format!("{what} has a line break in it")),
         None => Ok(()),
     }
+}
+
+/// Readers take such amounts for damage.
+pub(super) fn has_bytes_in_no_blocks(profile: &Profile) -> bool {
+    let amounts = profile.samples.iter().flat_map(|sample| [sample.live, sample.allocated]);
+    amounts.into_iter().any(|amount| amount.objects == 0 && amount.bytes > 0)
 }
