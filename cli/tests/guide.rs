@@ -32,7 +32,21 @@ fn output(place: &Place, command: &str) -> String {
     text.replace("/private", "")
 }
 
-/// Without numbers, units, and spaces that depend on them. Lines about the C library's own blocks differ between machines.
+/// A word in which numbers, such as process ids, are left out; and so is how the C library calls the caller of `main`.
+fn without_numbers(word: &str) -> String {
+    let word = if word.starts_with("__libc_start") { "__libc_start" } else { word };
+    let mut plain = String::new();
+    for character in word.chars() {
+        match character {
+            '0'..='9' if plain.ends_with('#') => {}
+            '0'..='9' => plain.push('#'),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// Without numbers, units, and spaces that depend on them. Lines about the C library's own files differ between machines.
 fn shape(text: &str) -> Vec<String> {
     let shape = |line: &str| {
         let mut shape = String::new();
@@ -44,18 +58,13 @@ fn shape(text: &str) -> Vec<String> {
                 (true, _) if shape.ends_with("# ") => {}
                 (true, _) => shape.push_str("# "),
                 (_, true) => {}
-                _ => {
-                    shape.push_str(&format!("{} ", word.trim_end_matches(|character: char| character.is_ascii_digit())))
-                }
+                _ => shape.push_str(&format!("{} ", without_numbers(word))),
             }
         }
         shape.trim_end().to_owned()
     };
-    let is_of_the_machine = |line: &&str| {
-        ["libc", "ld-linux", "/csu/", "RSS:", "peak: RSS", "vdso", "libio", "_IO_", "fopen", "fread", "setvbuf"]
-            .iter()
-            .any(|part| line.contains(part))
-    };
+    let is_of_the_machine =
+        |line: &&str| ["RSS:", "peak: RSS", "libc.so", "/csu/"].iter().any(|part| line.contains(part));
     text.lines().filter(|line| !is_of_the_machine(line)).map(shape).collect()
 }
 
