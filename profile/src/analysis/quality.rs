@@ -22,7 +22,7 @@ pub struct Quality {
     /// Bytes whose stack has no frame at all; also counted in one of the three above.
     pub without_stack: u64,
     /// Judged on the frame a person looks at first: the innermost user frame (as
-    /// [`RuntimeFrames::Collapse`] finds it).
+    /// [`RuntimeFrames::Collapse`](super::RuntimeFrames::Collapse) finds it).
     pub first_frame: Resolved,
     /// Judged on all frames: the bytes of a stack are shared equally among its frames.
     pub all_frames: Resolved,
