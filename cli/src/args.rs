@@ -14,6 +14,7 @@ use crate::verbs::completions::CompletionsArgs;
 use crate::verbs::config::ConfigArgs;
 use crate::verbs::convert::ConvertArgs;
 use crate::verbs::ctl::CtlArgs;
+use crate::verbs::demo::DemoArgs;
 use crate::verbs::diff::DiffArgs;
 use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::explain::ExplainArgs;
@@ -89,6 +90,11 @@ pub(crate) enum Verb {
     Ctl(CtlArgs),
     /// Will it work here, with this program or process; how good is this profile; what to change
     Doctor(DoctorArgs),
+    /// A recording of a program that is inside mpp, to see what it is like
+    Demo(DemoArgs),
+    /// The program of the demo
+    #[command(hide = true)]
+    DemoProgram,
     /// What an exit code means, and what to do about it
     Explain(ExplainArgs),
     /// Which values flags have without being given (mpp.toml, environment), and where these come from

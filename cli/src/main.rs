@@ -36,6 +36,10 @@ use settings::Settings;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
+    // Before anything of mpp's own: its allocations would be part of the recording.
+    if std::env::args_os().nth(1).is_some_and(|word| word == verbs::demo::PROGRAM) {
+        return verbs::demo::run_program();
+    }
     match command_line().and_then(|cli| dispatch(&cli.verb, cli.common)) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
@@ -77,6 +81,8 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::Timeline(args) => verbs::timeline::timeline(args, common).map(|()| 0),
         Verb::Bundle(args) => verbs::bundle::bundle(args, common).map(|()| 0),
         Verb::Ctl(args) => verbs::ctl::ctl(args).map(|()| 0),
+        Verb::Demo(args) => verbs::demo::demo(args, common).map(|()| 0),
+        Verb::DemoProgram => Ok(0),
         Verb::Doctor(args) => verbs::doctor::doctor(args, common),
         Verb::Explain(args) => verbs::explain::explain(args, common).map(|()| 0),
         Verb::Config(args) => verbs::config::config(args, common).map(|()| 0),

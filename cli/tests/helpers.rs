@@ -130,3 +130,21 @@ fn every_verb_has_a_page() {
         assert!(page.unwrap_or_else(|_| panic!("no page of {verb}")).contains(".SH NAME"));
     }
 }
+
+#[test]
+fn the_demo_finds_what_is_in_it() {
+    let place = Place::new();
+    let found = place.run(["demo"]).exits(0).prints("the shop has served 20000 pages");
+    let after = |command: &str| {
+        let rest = found
+            .stdout
+            .split_once(&format!("$ mpp {command}"))
+            .unwrap_or_else(|| panic!("no {command}: {found:#?}"))
+            .1;
+        rest.lines().skip_while(|line| !line.contains("function")).nth(1).unwrap_or_default().to_owned()
+    };
+    assert!(after("leaks").contains("remember_session"), "{}", found.stdout);
+    assert!(after("top").contains("render_page"), "{}", found.stdout);
+    place.run(["top", "mpp-demo", "--focus", "load_catalogue"]).exits(0).prints("load_catalogue");
+    place.run(["demo"]).exits(1);
+}

@@ -129,7 +129,7 @@ fn narrow_dumb_and_closed() {
     let inputs = [data("names.heap"), data("app.heap")];
     for verb in VERBS.iter().filter(|verb| !["convert", "merge", "flame"].contains(&verb[0])) {
         for input in &inputs {
-            let closed = format!("exec <&- ; exec \"$0\" \"$@\"");
+            let closed = "exec <&- ; exec \"$0\" \"$@\"";
             let mut command = std::process::Command::new("bash");
             command.arg("-c").arg(closed).arg(env!("CARGO_BIN_EXE_mpp")).args(*verb).arg("-q").arg(input);
             command.current_dir(place.path("")).env("TERM", "dumb").env("COLUMNS", "40").stdin(Stdio::null());
