@@ -1,10 +1,12 @@
 //! Writes large profiles, to measure readers with: `large_profile FORMAT STACKS DEPTH REPEATS > FILE`.
 //!
-//! FORMAT is `text` (heap_v2) or `proto`. STACKS distinct stacks of DEPTH frames; each is written REPEATS times with other block sizes. Stacks
+//! FORMAT is `text` (heap_v2) or `proto`. STACKS distinct stacks of DEPTH frames; each is written REPEATS times, with blocks of three sizes. Stacks
 //! share their outer frames, as those of programs do. The same arguments give the same bytes.
 
 use std::io::{self, BufWriter, Write};
 
+/// Block sizes of each stack.
+const SIZES: u64 = 3;
 /// Functions of the program that is made up.
 const FUNCTIONS: u64 = 40_000;
 
@@ -37,7 +39,7 @@ fn text(mut output: impl Write, stacks: u64, depth: u64, repeats: u64) -> io::Re
     writeln!(output, "heap profile: {lines}: {0} [{lines}: {0}] @ heap_v2/524288", total(stacks, repeats))?;
     for repeat in 0..repeats {
         for stack in 0..stacks {
-            let size = 64 * (repeat + 1);
+            let size = 64 * (repeat % SIZES + 1);
             write!(output, "1: {size} [1: {size}] @")?;
             for frame in frames(stack, depth) {
                 write!(output, " {:#x}", 0x5555_0000_1001 + frame * 64)?;
@@ -49,7 +51,7 @@ fn text(mut output: impl Write, stacks: u64, depth: u64, repeats: u64) -> io::Re
 }
 
 fn total(stacks: u64, repeats: u64) -> u64 {
-    (1..=repeats).map(|repeat| 64 * repeat * stacks).sum()
+    (0..repeats).map(|repeat| 64 * (repeat % SIZES + 1) * stacks).sum()
 }
 
 fn proto(mut output: impl Write, stacks: u64, depth: u64, repeats: u64) -> io::Result<()> {
@@ -62,7 +64,7 @@ fn proto(mut output: impl Write, stacks: u64, depth: u64, repeats: u64) -> io::R
     }
     for repeat in 0..repeats {
         for stack in 0..stacks {
-            let size = 64 * (repeat + 1);
+            let size = 64 * (repeat % SIZES + 1);
             let locations: Vec<u8> = frames(stack, depth).flat_map(|frame| varint(frame + 1)).collect();
             let values: Vec<u8> = [1, size, 1, size].into_iter().flat_map(varint).collect();
             message(&mut output, 2, &[bytes(1, &locations), bytes(2, &values)].concat())?;

@@ -33,9 +33,14 @@ impl Lists {
             }
             known = self.before[number as usize];
         }
-        let before = self.last.insert(hash, next as u32);
-        self.before.push(before);
+        self.add(hash);
         Err(next)
+    }
+
+    /// Takes a list for new without a look at the others: thousands may have its hash.
+    pub(crate) fn add(&mut self, hash: u64) {
+        let before = self.last.insert(hash, self.before.len() as u32);
+        self.before.push(before);
     }
 }
 
@@ -84,7 +89,7 @@ impl Samples {
         if self.lists.is_empty() {
             for number in 0..profile.samples.len() {
                 // Each is a new one, also if it is the same as one before.
-                let _ = self.lists.find(hash(&profile.samples[number]), |_| false);
+                self.lists.add(hash(&profile.samples[number]));
             }
         }
         let is = |number: usize| key(&profile.samples[number]) == key(&sample);

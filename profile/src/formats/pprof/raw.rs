@@ -90,6 +90,8 @@ pub(super) struct Raw {
     /// The ids of locations.
     pub(super) ids: Ids,
     lists: Lists,
+    /// Samples by what makes two of them the same.
+    same: Lists,
     /// Locations of all stacks.
     stack_entries: usize,
     /// Values and labels of all samples.
@@ -172,6 +174,10 @@ impl Raw {
             }
         }
         let stack = self.stack(locations);
+        if self.samples.len() >= MERGED_FROM && self.absorb(stack, values, labels) {
+            self.scratch = scratch;
+            return Ok(());
+        }
         let mut add = |more: &[u64]| {
             let start = self.numbers.len();
             self.numbers.extend_from_slice(more);
@@ -183,9 +189,39 @@ impl Raw {
         Ok(())
     }
 
+    /// Adds values to those of a sample of the same stack and labels and of the same proportions, hence blocks of the same size; false if
+    /// there is none yet.
+    fn absorb(&mut self, stack: u32, values: &[u64], labels: &[u64]) -> bool {
+        let (numbers, samples) = (&self.numbers, &self.samples);
+        let part = |from: u32, to: u32| &numbers[from as usize..to as usize];
+        let direction = |values: &[u64]| values.iter().copied().fold(0, gcd).max(1);
+        if self.same.is_empty() {
+            for sample in samples {
+                let known = part(sample.start, sample.labels);
+                let hash = hash_of_sample(sample.stack, known, direction(known), part(sample.labels, sample.end));
+                self.same.add(hash);
+            }
+        }
+        let unit = direction(values);
+        let found = self.same.find(hash_of_sample(stack, values, unit, labels), |number| {
+            let sample = &samples[number];
+            let known = part(sample.start, sample.labels);
+            let unit_of_known = direction(known);
+            let has_proportions = known.len() == values.len()
+                && known.iter().zip(values).all(|(known, value)| known / unit_of_known == value / unit);
+            sample.stack == stack && has_proportions && part(sample.labels, sample.end) == labels
+        });
+        let Ok(number) = found else { return false };
+        let start = samples[number].start as usize;
+        let sums = self.numbers[start..].iter_mut().zip(values);
+        // A sum that does not fit is refused when the sums of all samples are.
+        sums.for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+        true
+    }
+
     /// Gives back what is needed only while samples are read.
     pub(super) fn forget_lists(&mut self) {
-        (self.lists, self.ids) = (Lists::default(), Ids::default());
+        (self.lists, self.same, self.ids) = (Lists::default(), Lists::default(), Ids::default());
     }
 
     fn stack(&mut self, ids: &[u64]) -> u32 {
@@ -202,6 +238,22 @@ impl Raw {
         }
     }
 }
+
+fn gcd(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn hash_of_sample(stack: u32, values: &[u64], unit: u64, labels: &[u64]) -> u64 {
+    let numbers = values.iter().map(|value| value / unit).chain(labels.iter().copied());
+    hash_of(std::iter::once(stack).chain(numbers.flat_map(|number| [number as u32, (number >> 32) as u32])))
+}
+
+/// From this many samples on, those that say the same of the same become one: half of what is read at most.
+const MERGED_FROM: usize = 1 << 20;
 
 /// Ids below this are looked up in a table, of 4 MiB at most.
 const SMALL: u64 = 1 << 20;

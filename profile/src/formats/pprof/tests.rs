@@ -322,3 +322,32 @@ fn bombs_are_refused() {
         }
     }
 }
+
+/// In a file with many samples, those that say the same of the same become one, and others do not.
+#[test]
+fn many_samples_of_the_same_become_one() {
+    let mut file = Vec::new();
+    let field = |number: u64, content: &[u8], file: &mut Vec<u8>| {
+        file.extend([(number << 3 | 2) as u8, content.len() as u8]);
+        file.extend(content);
+    };
+    field(1, &[8, 1, 16, 2], &mut file);
+    field(1, &[8, 3, 16, 4], &mut file);
+    const SAMPLES: usize = 1_200_000;
+    for index in 0..SAMPLES {
+        // One block of 8 bytes, or two: the same size; every fourth is one of 9 bytes.
+        let values = [[1, 8], [2, 16], [1, 8], [1, 9]][index % 4];
+        field(2, &[10, 1, 1, 18, 2, values[0], values[1]], &mut file);
+    }
+    field(4, &[8, 1, 24, 64], &mut file);
+    for string in ["", "inuse_objects", "count", "inuse_space", "bytes"] {
+        field(6, string.as_bytes(), &mut file);
+    }
+    let profile = crate::read(&file[..], "test").expect("a profile");
+    let expected = Amount { objects: (SAMPLES / 4 * 5) as u64, bytes: (SAMPLES / 4 * 41) as u64 };
+    assert_eq!(profile.recorded(Metric::Live), expected);
+    assert_eq!((profile.samples.len(), profile.stacks.len()), (1 << 16, 1));
+    let of_nine: u64 =
+        profile.samples.iter().filter(|sample| sample.block_size == 9).map(|sample| sample.live.objects).sum();
+    assert_eq!(of_nine, SAMPLES as u64 / 4);
+}
