@@ -19,6 +19,7 @@ use crate::verbs::diff::DiffArgs;
 use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::explain::ExplainArgs;
 use crate::verbs::flame::FlameArgs;
+use crate::verbs::growth::GrowthArgs;
 use crate::verbs::leaks::LeaksArgs;
 use crate::verbs::list::ListArgs;
 use crate::verbs::man::ManArgs;
@@ -68,6 +69,8 @@ pub(crate) enum Verb {
     Diff(DiffArgs),
     /// The profile in numbers: totals, sizes, threads, libraries, lifetimes
     Stats(StatsArgs),
+    /// What keeps growing over many snapshots: leak suspects
+    Growth(GrowthArgs),
     /// What was not freed at the end, by function, with suppressions
     Leaks(LeaksArgs),
     /// Gate for CI: limits on peak, leaks, allocations; a baseline; JUnit, SARIF, GitHub

@@ -113,6 +113,11 @@ impl Opened {
         mpp_profile::formats::bundle::is_bundle(&self.head)
     }
 
+    /// Whether it is a timeline.
+    pub(crate) fn is_timeline(&self) -> bool {
+        self.head.starts_with(mpp_profile::formats::timeline::MAGIC)
+    }
+
     /// All of it.
     pub(crate) fn reader(self) -> Box<dyn Read> {
         Box::new(Cursor::new(self.head).chain(self.rest))

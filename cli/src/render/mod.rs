@@ -4,6 +4,7 @@ mod csv;
 pub(crate) mod flame;
 mod json;
 mod markdown;
+pub(crate) mod spark;
 pub(crate) mod style;
 mod table;
 mod text;

@@ -1,9 +1,10 @@
 //! What changed from one profile to another: grown, shrunk, new and gone.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::pairing::{Pair, paired};
 use super::{Folded, Row, Sum, Table, View};
 use crate::model::{Profile, Unit};
 
@@ -91,15 +92,17 @@ impl Difference {
             Compared::Cumulative => row.cumulative,
         };
         let is_there = |row: &&Row| amount(row) != Sum::default();
-        let pairs = paired(old.rows.iter().filter(is_there).collect(), new.rows.iter().filter(is_there).collect());
-        let change = |(before, after): (Option<&Row>, Option<&Row>)| {
+        let (olds, news): (Vec<&Row>, Vec<&Row>) =
+            (old.rows.iter().filter(is_there).collect(), new.rows.iter().filter(is_there).collect());
+        let change = |(before, after): Pair| {
+            let (before, after) = (before.map(|number| olds[number]), after.map(|number| news[number]));
             let row = after.or(before)?;
             let old = scaled(before.map(amount).unwrap_or_default(), scale);
             let new = after.map(amount).unwrap_or_default();
             let status = status(&old, &new, view.unit);
             Some(Change { name: row.name.clone(), place: row.place.clone(), named: row.named, old, new, status })
         };
-        let mut rows: Vec<Change> = pairs.into_iter().filter_map(change).collect();
+        let mut rows: Vec<Change> = paired(&olds, &news).into_iter().filter_map(change).collect();
         rows.sort_by(|a, b| {
             let weight = |change: &Change| Reverse(change.change(view.unit).unsigned_abs());
             (weight(a), &a.name, &a.place).cmp(&(weight(b), &b.name, &b.place))
@@ -133,56 +136,6 @@ pub fn stacks(old: &Profile, new: &Profile, view: &View, scale: f64) -> Vec<(Vec
         entry.1 = entry.1.saturating_add(weight);
     }
     stacks.into_iter().map(|(stack, (old, new))| (stack, old, new)).collect()
-}
-
-type Pair<'a> = (Option<&'a Row>, Option<&'a Row>);
-
-fn paired<'a>(old: Vec<&'a Row>, new: Vec<&'a Row>) -> Vec<Pair<'a>> {
-    let whole = |row: &'a Row| {
-        let line = row.place.as_ref().filter(|_| row.places == 1).map(|(_, line)| *line);
-        (&row.name, row.place.as_ref().map(|(file, _)| file), line, &row.module)
-    };
-    let without_line = |row: &'a Row| (&row.name, row.place.as_ref().map(|(file, _)| file), &row.module);
-    let name = |row: &'a Row| &row.name;
-    let mut pairs = Vec::new();
-    let (mut old, mut new) = (old, new);
-    // From what is sure to what is likely.
-    take_pairs(&mut old, &mut new, &mut pairs, whole);
-    take_pairs(&mut old, &mut new, &mut pairs, without_line);
-    take_pairs(&mut old, &mut new, &mut pairs, name);
-    pairs.extend(old.into_iter().map(|row| (Some(row), None)));
-    pairs.extend(new.into_iter().map(|row| (None, Some(row))));
-    pairs
-}
-
-/// Moves to `pairs` what has a key that occurs once in each list.
-fn take_pairs<'a, K: Eq + std::hash::Hash>(
-    old: &mut Vec<&'a Row>,
-    new: &mut Vec<&'a Row>,
-    pairs: &mut Vec<Pair<'a>>,
-    key: impl Fn(&'a Row) -> K,
-) {
-    let unique = |rows: &[&'a Row]| {
-        let mut seen: HashMap<K, Option<&'a Row>> = HashMap::new();
-        for &row in rows {
-            seen.entry(key(row)).and_modify(|known| *known = None).or_insert(Some(row));
-        }
-        seen
-    };
-    let (of_old, of_new) = (unique(old), unique(new));
-    let partner = |in_one: &HashMap<K, Option<&'a Row>>, in_other: &HashMap<K, Option<&'a Row>>, row: &'a Row| {
-        let key = key(row);
-        in_one.get(&key).copied().flatten()?;
-        in_other.get(&key).copied().flatten()
-    };
-    old.retain(|&row| match partner(&of_old, &of_new, row) {
-        Some(other) => {
-            pairs.push((Some(row), Some(other)));
-            false
-        }
-        None => true,
-    });
-    new.retain(|&row| partner(&of_new, &of_old, row).is_none());
 }
 
 fn status(old: &Sum, new: &Sum, unit: Unit) -> Status {

@@ -49,10 +49,14 @@ pub struct Table {
 impl Table {
     /// Adds up a profile.
     pub fn build(profile: &Profile, view: &View) -> Self {
+        Self::of(profile, view, &Weights::of(profile, view.metric))
+    }
+
+    /// Adds up these numbers.
+    pub(super) fn of(profile: &Profile, view: &View, weights: &Weights) -> Self {
         if matches!(view.group, Group::Thread | Group::Size) {
-            return Self::by_sample(profile, view);
+            return Self::by_sample(profile, view, weights);
         }
-        let weights = Weights::of(profile, view.metric);
         let frames = Frames::of(profile, view.group, view.inlines);
         let mut rows = Rows::new(&frames, view.unit);
         let (mut unresolved, mut truncated) = (Sum::default(), Sum::default());
@@ -74,8 +78,7 @@ impl Table {
     }
 
     /// Adds up by what is known of samples, not of frames: flat and cumulative are the same.
-    fn by_sample(profile: &Profile, view: &View) -> Self {
-        let weights = Weights::of(profile, view.metric);
+    fn by_sample(profile: &Profile, view: &View, weights: &Weights) -> Self {
         let mut sums: BTreeMap<Arc<str>, Sum> = BTreeMap::new();
         let mut truncated = Sum::default();
         for (sample, &sum) in profile.samples.iter().zip(weights.samples()) {

@@ -78,6 +78,32 @@ impl Weights {
         Self { samples, total }
     }
 
+    /// The same numbers, with other variances: those of all that has made `metric` what it is, allocating and freeing. They grow while
+    /// a program runs, and what they have grown by from one moment of a run to another is the variance of what changed in between.
+    /// `None` where the profile does not tell it.
+    pub(super) fn with_turnover(&self, profile: &Profile, metric: Metric) -> Option<Self> {
+        let parts: &[Metric] = match metric {
+            Metric::Live => &[Metric::Allocated, Metric::Freed],
+            Metric::Allocated => &[Metric::Allocated],
+            Metric::Freed => &[Metric::Freed],
+            Metric::Peak | Metric::Temporary => return None,
+        };
+        if !profile.has_allocated() {
+            return None;
+        }
+        let mut turnover = Self { samples: self.samples.clone(), total: Sum::default() };
+        for (sample, sum) in profile.samples.iter().zip(&mut turnover.samples) {
+            (sum.bytes_variance, sum.blocks_variance) = (0.0, 0.0);
+            for &part in parts {
+                let estimate = profile.estimate_of(sample, part);
+                sum.bytes_variance += estimate.bytes_variance;
+                sum.blocks_variance += estimate.blocks_variance;
+            }
+            turnover.total += *sum;
+        }
+        Some(turnover)
+    }
+
     /// One number for each of [`Profile::samples`], in their order.
     pub fn samples(&self) -> &[Sum] {
         &self.samples
