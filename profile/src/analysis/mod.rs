@@ -11,6 +11,7 @@ mod frames;
 pub mod growth;
 mod merge;
 mod modules;
+pub mod moment;
 mod pairing;
 mod peek;
 mod quality;

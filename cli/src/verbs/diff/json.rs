@@ -63,7 +63,7 @@ impl<'a> Data<'a> {
             new_blocks: row.new.blocks,
             change_bytes: row.change(Unit::Bytes),
             change_blocks: row.change(Unit::Blocks),
-            change_error: row.error(view.unit).round() as u64,
+            change_error: row.error.round() as u64,
         });
         Data {
             schema: "mpp-diff",
@@ -80,7 +80,7 @@ impl<'a> Data<'a> {
             new_blocks: difference.new.blocks,
             change_bytes: difference.change(Unit::Bytes),
             change_blocks: difference.change(Unit::Blocks),
-            change_error: difference.error(view.unit).round() as u64,
+            change_error: difference.error.round() as u64,
             rows_total: shown.changed,
             rows: rows.collect(),
         }

@@ -41,7 +41,7 @@ impl Limit {
             Limit::Percent(share) => old as f64 * share / 100.0,
         };
         let change = difference.change(unit);
-        let error = STANDARD_ERRORS * difference.error(unit);
+        let error = STANDARD_ERRORS * difference.error;
         let print: fn(u64) -> String = if unit == Unit::Bytes { bytes } else { count };
         let spread = if error > 0.0 { format!(" ± {}", print(error.round() as u64)) } else { String::new() };
         let share = match old {
@@ -68,8 +68,8 @@ mod tests {
     use mpp_profile::analysis::Sum;
 
     fn difference(old: u64, new: u64, deviation: f64) -> Difference {
-        let sum = |bytes| Sum { bytes, bytes_variance: deviation * deviation / 2.0, ..Sum::default() };
-        Difference { rows: Vec::new(), old: sum(old), new: sum(new), scale: 1.0 }
+        let sum = |bytes| Sum { bytes, ..Sum::default() };
+        Difference { rows: Vec::new(), old: sum(old), new: sum(new), error: deviation, scale: 1.0 }
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl<'a> Shown<'a> {
     pub(super) fn header(&self) -> Vec<String> {
         let (difference, unit, print) = (self.difference, self.unit, self.print());
         let (old, new, change) = (difference.old.value(unit), difference.new.value(unit), difference.change(unit));
-        let error = difference.error(unit);
+        let error = difference.error;
         let spread = if error > 0.0 { format!(" ± {}", print(error.round() as u64)) } else { String::new() };
         let share = match (old, change) {
             (0, 0) => String::new(),
@@ -150,7 +150,7 @@ impl<'a> Shown<'a> {
             Unit::Bytes => ["change_bytes", "old_bytes", "new_bytes"],
             Unit::Blocks => ["change_blocks", "old_blocks", "new_blocks"],
         };
-        let has_error = self.rows.iter().any(|row| row.error(self.unit) > 0.0);
+        let has_error = self.rows.iter().any(|row| row.error > 0.0);
         let error = if has_error { Column::new("±", "error") } else { Column::for_programs("error") };
         let columns = vec![
             Column::new("change", change),
@@ -176,7 +176,7 @@ impl<'a> Shown<'a> {
         let is_there = |number: u64| if number == 0 { Cell::Nothing } else { amount(number) };
         vec![
             change(row.change(unit)),
-            amount(row.error(unit).round() as u64),
+            amount(row.error.round() as u64),
             Cell::Text(status_word(row.status).to_owned()),
             is_there(row.old.value(unit)),
             is_there(row.new.value(unit)),

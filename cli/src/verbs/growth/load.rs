@@ -1,9 +1,10 @@
-//! From what the user named to snapshots, one after the other: never two profiles in memory.
+//! From what the user named to snapshots, one after the other: never more than two profiles in memory.
 
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use mpp_profile::analysis::growth::{Growth, LEAST_SNAPSHOTS, MOST_SNAPSHOTS, Snapshots, Times};
+use mpp_profile::analysis::moment;
 use mpp_profile::formats::Limits;
 use mpp_profile::formats::timeline::{self, Slice};
 
@@ -18,8 +19,6 @@ use super::GrowthArgs;
 
 /// Slices of a timeline unless the user wants another number.
 const SLICES: u32 = 16;
-/// Runs that began within this time are one: dumps tell when they were written and how long they had been sampling, and clocks are set.
-const SAME_START: f64 = 0.2;
 
 /// Everything that was read.
 pub(super) struct Snapped {
@@ -99,15 +98,17 @@ fn dumps(args: &GrowthArgs, files: &[PathBuf], folder: &str, common: CommonArgs)
         return Err(Failure::new(Code::Usage, why));
     }
     let mut reader = Reader::new(args);
-    let mut moments = Vec::new();
+    let (mut moments, mut one_run) = (Vec::new(), true);
     for file in files {
         let input = InputArgs { input: Some(file.clone()), pid: None, all: false };
         let loaded = input::load(&input, &args.symbols, common)?;
-        moments.push(moment(&loaded));
+        moments.push(moment::time(&loaded.profile));
+        if let Some(last) = &reader.last {
+            one_run &= moment::of_one_run(&last.loaded.profile, &loaded.profile);
+        }
         reader.add(file.display().to_string(), loaded)?;
     }
     let times = seconds(&moments);
-    let one_run = same_run(&moments);
     let from = match (folder, files) {
         ("", files) => format!("{} files", files.len()),
         (folder, files) => format!("{} dumps in {}", files.len(), mpp_profile::text::escaped(folder)),
@@ -121,29 +122,12 @@ fn dumps(args: &GrowthArgs, files: &[PathBuf], folder: &str, common: CommonArgs)
     reader.finish(from, times, one_run)
 }
 
-/// When a dump was written, and when its run began, in seconds since 1970.
-type Moment = Option<(f64, Option<f64>)>;
-
-fn moment(loaded: &Loaded) -> Moment {
-    let nanos = |key| loaded.profile.comment(key)?.parse::<u64>().ok().filter(|&nanos| nanos > 0);
-    let time = nanos("time_nanos")?;
-    let start = nanos("duration_nanos").map(|duration| time.saturating_sub(duration) as f64 / 1e9);
-    Some((time as f64 / 1e9, start))
-}
-
 /// Seconds since the first, if all have a time and each is later than the one before.
-fn seconds(moments: &[Moment]) -> Option<Vec<f64>> {
-    let times: Vec<f64> = moments.iter().map(|moment| moment.map(|(time, _)| time)).collect::<Option<_>>()?;
+fn seconds(moments: &[Option<f64>]) -> Option<Vec<f64>> {
+    let times: Vec<f64> = moments.iter().copied().collect::<Option<_>>()?;
     let is_rising = times.windows(2).all(|pair| pair[0] < pair[1]);
     let first = *times.first()?;
     is_rising.then(|| times.iter().map(|time| time - first).collect())
-}
-
-fn same_run(moments: &[Moment]) -> bool {
-    let starts: Option<Vec<f64>> = moments.iter().map(|moment| moment.and_then(|(_, start)| start)).collect();
-    let starts = starts.unwrap_or_default();
-    let is_near = |start: &f64| starts.first().is_some_and(|first| (start - first).abs() <= SAME_START);
-    !starts.is_empty() && starts.iter().all(is_near)
 }
 
 /// Snapshots of a timeline, each in the middle of its part of the time: at the start nothing is there yet, and at the end the program
