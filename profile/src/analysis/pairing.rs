@@ -59,3 +59,47 @@ fn unique<K: Eq + Hash>(rows: &[(usize, &Row)], key: impl Fn(&Row) -> K) -> Hash
     }
     seen
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Sum;
+    use super::*;
+
+    fn row(name: &str, place: &str, module: &str) -> Row {
+        let place = place.split_once(':').map(|(file, line)| (file.into(), line.parse().expect("a line")));
+        let (flat, cumulative) = (Sum::default(), Sum::default());
+        Row { name: name.into(), place, places: 1, module: Some(module.into()), named: true, flat, cumulative }
+    }
+
+    #[test]
+    fn another_build_has_the_same_functions() {
+        let old = [
+            row("moved", "a.c:10", "app"),
+            row("other_folder", "/old/b.c:1", "app"),
+            row("new_library", "c.c:1", "libc.so.1"),
+            row("init", "d.c:1", "app"),
+            row("init", "e.c:1", "app"),
+        ];
+        let new = [
+            row("init", "e.c:9", "app"),
+            row("init", "f.c:1", "app"),
+            row("moved", "a.c:99", "app"),
+            row("other_folder", "/new/b.c:2", "app"),
+            row("new_library", "c.c:1", "libc.so.2"),
+        ];
+        let mut pairs = paired(&old.iter().collect::<Vec<_>>(), &new.iter().collect::<Vec<_>>());
+        pairs.sort_unstable();
+        let expected =
+            [(Some(0), Some(2)), (Some(1), Some(3)), (Some(2), Some(4)), (Some(3), Some(1)), (Some(4), Some(0))];
+        assert_eq!(pairs, expected);
+    }
+
+    #[test]
+    fn names_that_occur_twice_are_no_partners() {
+        let old = [row("init", "a.c:1", "app"), row("init", "b.c:1", "app")];
+        let new = [row("init", "c.c:1", "app"), row("init", "d.c:1", "app")];
+        let pairs = paired(&old.iter().collect::<Vec<_>>(), &new.iter().collect::<Vec<_>>());
+        assert_eq!(pairs.iter().filter(|(old, new)| old.is_some() && new.is_some()).count(), 0);
+        assert_eq!(pairs.len(), 4);
+    }
+}
