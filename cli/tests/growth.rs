@@ -122,5 +122,7 @@ fn a_program_that_leaks() {
             .collect();
         assert!(times.len() >= 3 && times.is_sorted(), "{found:#}");
     }
+    let unknown = place.run(["growth", "rec", "--pid", "1"]).exits(13).says("has no profile of process 1, but of");
+    assert_eq!(unknown.stderr.matches(',').count(), 1, "{unknown:?}");
     place.run(["growth", "rec", "--metric", "peak", "--slices", "3"]).exits(2).says("--metric");
 }

@@ -48,7 +48,9 @@ pub(super) fn load(args: &GrowthArgs, common: CommonArgs) -> Result<Snapped, Fai
     };
     let dumped: Vec<u32> = recording.dumps().into_iter().map(|(pid, _)| pid).collect();
     let timelines = recording.timelines();
-    let all: Vec<u32> = dumped.iter().copied().chain(timelines.iter().map(|(pid, _)| *pid)).collect();
+    let mut all: Vec<u32> = dumped.iter().copied().chain(timelines.iter().map(|(pid, _)| *pid)).collect();
+    all.sort_unstable();
+    all.dedup();
     let folder = recording.folder.display().to_string();
     input::check_process(&folder, args.pid, &all)?;
     let started = recording.index().ok().and_then(|index| index.pid).filter(|pid| all.contains(pid));
