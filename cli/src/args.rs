@@ -380,6 +380,13 @@ pub(crate) struct SourceDir {
     pub(crate) to: String,
 }
 
+impl SourceDir {
+    /// As it stands on the command line.
+    pub(crate) fn typed(&self) -> std::ffi::OsString {
+        format!("{}={}", self.from, self.to).into()
+    }
+}
+
 impl std::str::FromStr for SourceDir {
     type Err = String;
 

@@ -152,6 +152,114 @@ fn results_for_ci_systems() {
     assert_eq!(rules[index]["id"], results[0]["ruleId"]);
 }
 
+/// What a tool that reads the report gets is the report alone.
+#[test]
+fn annotations_stay_out_of_reports_for_programs() {
+    let place = Place::new();
+    recorded(&place, "rec", 1000, "1");
+    let ran = check(&place, &["rec", "--max-live-end", "1MiB", "--max-temp", "99.5%", "--github", "--format", "json"]);
+    let report = json(&ran.exits(10).says("::error file=").stdout);
+    let gates = report["gates"].as_array().expect("gates");
+    assert!(gates[0]["value"].is_u64() && gates[0]["error"] == 0 && gates[0]["limit"] == 1 << 20, "{report:#}");
+    assert_eq!(gates[1]["limit"], 99.5);
+    let csv = check(&place, &["rec", "--max-live-end", "1MiB", "--format", "csv"]).exits(10).stdout;
+    assert!(csv.lines().nth(1).is_some_and(|line| line.ends_with(",0,1048576")), "{csv}");
+}
+
+/// Zero samples are not zero bytes.
+#[test]
+fn what_was_never_sampled_can_still_be_there() {
+    let place = Place::new();
+    recorded(&place, "rec", 1000, "64KiB");
+    let gate = |limit| check(&place, &["rec", "--focus", "no_such_function", "--max-live-end", limit]);
+    gate("100KiB").exits(11).prints("0 B ±").prints("nothing of the profile is selected");
+    gate("200KiB").exits(0).prints("nothing of the profile is selected");
+    recorded(&place, "all", 1000, "1");
+    check(&place, &["all", "--focus", "no_such_function", "--max-live-end", "0"]).exits(0);
+}
+
+/// A baseline that cannot be compared in full is not passed in silence.
+#[test]
+fn what_was_not_compared_is_told() {
+    let place = Place::new();
+    recorded(&place, "rec", 1000, "1");
+    check(&place, &["rec", "--write-baseline", "base.json"]).exits(0);
+    let baseline = std::fs::read_to_string(place.path("base.json")).expect("a baseline");
+    assert!(json(&baseline)["metrics"]["peak"]["value"].is_u64(), "{baseline}");
+    place.write("newer.json", baseline.replace("\"alloc-bytes\"", "\"shinies\""));
+    let ran = check(&place, &["rec", "--baseline", "newer.json", "--junit", "out.xml"]).exits(0);
+    ran.prints("passed: 7 gates").prints("not compared: shinies, which this mpp does not know");
+    let xml = std::fs::read_to_string(place.path("out.xml")).expect("JUnit");
+    assert!(xml.contains("<system-out>not compared: shinies"), "{xml}");
+    // A profile of live memory only.
+    place.write(
+        "live.heap",
+        "heap profile: 2: 8192 [2: 8192] @ heapprofile\n 2: 8192 [2: 8192] @ 0x1000\n\nMAPPED_LIBRARIES:\n",
+    );
+    check(&place, &["live.heap", "--baseline", "base.json", "--github"])
+        .prints("::notice title=mpp check::not compared: peak, which this profile does not tell");
+    check(&place, &["rec", "--focus", "cache", "--baseline", "base.json"])
+        .prints("the baseline is of the whole program, this of a part of the program");
+    place.write("bad.json", baseline.replacen("\"error\": 0", "\"error\": -1", 1));
+    check(&place, &["rec", "--baseline", "bad.json"]).exits(13).says("is negative");
+}
+
+/// GitHub refuses SARIF in which one result has no place.
+#[test]
+fn each_result_has_a_place() {
+    let place = Place::new();
+    place.write(
+        "bare.heap",
+        "heap profile: 2: 8192 [2: 8192] @ heapprofile\n 2: 8192 [2: 8192] @ 0x1000\n\nMAPPED_LIBRARIES:\n",
+    );
+    check(&place, &["bare.heap", "--max-live-end", "1KiB", "--min-symbolized", "90%", "--sarif", "out.sarif"])
+        .exits(10);
+    let sarif = json(&std::fs::read_to_string(place.path("out.sarif")).expect("SARIF"));
+    let results = sarif["runs"][0]["results"].as_array().expect("results");
+    assert!(results.len() >= 2, "{sarif:#}");
+    for result in results {
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!(
+            (&place["artifactLocation"]["uri"], &place["region"]["startLine"]),
+            (&"bare.heap".into(), &1.into())
+        );
+    }
+}
+
+/// A gate in the command that records.
+#[test]
+fn a_gate_follows_a_run() {
+    let place = Place::new();
+    place.compile("leaking", PROGRAM, &["-g", "-O1"]);
+    place.script("failing", "#!/bin/sh\n./leaking 1000\nexit 3\n");
+    let run = |name: &str, then: &str, program: &[&str]| {
+        place.run([&["run", "-q", "--sample", "1", "-o", name, "--then", then, "--"], program].concat())
+    };
+    let leaking = ["./leaking", "1000"];
+    run("a", "check --max-live-end 100MiB", &leaking).exits(0).prints("passed: 1 gate");
+    run("b", "check --max-live-end 1MiB --junit 'the result.xml'", &leaking).exits(10).prints("failed: 1 of 1 gate;");
+    assert!(place.path("the result.xml").is_file() && place.path("b/recording.json").is_file());
+    run("c", "leaks --fail", &leaking).exits(10).prints("forget");
+    run("d", "check --max-live-end 1MiB --baseline gone.json", &leaking).exits(12);
+    // What the program says comes first, but the verdict is told.
+    run("e", "check --all --max-live-end 1MiB", &["./failing"]).exits(3).prints("failed: 1 of 1 gate;");
+    run("e2", "check --max-live-end 1MiB --baseline gone.json", &["./failing"]).exits(3).says("there is no baseline");
+    // Limits of the project.
+    place.write("mpp.toml", "[check]\nmax-live-end = \"1MiB\"\n");
+    run("f", "check", &leaking).exits(10);
+    run("f2", "check --max-live-end=8MiB", &leaking).exits(0);
+    // Mistakes are found before anything runs.
+    for (then, why) in [
+        ("check --max-peek 1MiB", "--max-peek"),
+        ("check other --max-peak 1MiB", "unexpected argument"),
+        ("run ls", "the verbs are"),
+        ("check 'x", "quotation mark"),
+    ] {
+        run("g", then, &["touch", "ran"]).exits(2).says(why);
+    }
+    assert!(!place.path("ran").exists() && !place.path("g").exists());
+}
+
 /// Another program's opinion.
 fn assert_is_xml(place: &Place, name: &str) {
     let script = "import sys, xml.etree.ElementTree as t; print(len(t.parse(sys.argv[1]).getroot()[0]))";
@@ -193,9 +301,12 @@ fn the_action_does_what_it_says() {
     let run = format!("{} 1000", program.display());
     action(&run, "--max-live-end 1MiB").exits(10).prints("::error ").prints("forget");
     action(&run, "--max-live-end 100MiB").exits(0).prints("passed: live at the end");
+    // In YAML they can stand on lines of their own, and in quotation marks.
+    action(&run, "--max-live-end 100MiB\n--focus 'forget|x y'\n--max-peak 1MiB\n").exits(10).prints("live at the peak");
+    action(&run, "--max-live-end '1").exits(2).says("quotation mark");
     action("exit 3", "--max-live-end 100MiB").exits(3).says("the command itself has failed (exit status 3)");
     let verdicts = std::fs::read_to_string(place.path("output")).expect("outputs");
-    assert_eq!(verdicts, "verdict=failed\nverdict=passed\n");
+    assert_eq!(verdicts, "verdict=failed\nverdict=passed\nverdict=failed\n");
     // action.yml hands over just what the script reads.
     let yaml = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../action.yml")).expect("the action");
     let text = std::fs::read_to_string(script).expect("the script");

@@ -7,8 +7,10 @@ mod junit;
 mod sarif;
 mod verdict;
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
 use mpp_profile::units::parse_size;
 
@@ -31,7 +33,7 @@ Examples:
   mpp check rec --write-baseline base.json           what there is now is the measure from now on
   mpp check rec --baseline base.json --tolerance 5%
   mpp check rec --max-temp 20% --junit out.xml --github --sarif out.sarif
-  mpp run -o rec -- ./tests && mpp check rec --max-live-end 10MiB
+  mpp run --then 'check --max-live-end 10MiB' -- ./tests
 
 Limits can stand in mpp.toml, below [check]. A metric of a sampled profile is an estimate: if its limit lies within two
 standard errors the gate is inconclusive, which is neither passed nor failed. What the allocator itself has counted (live
@@ -69,6 +71,14 @@ pub(crate) struct CheckArgs {
     symbols: SymbolArgs,
     #[command(flatten)]
     report: ReportArgs,
+}
+
+impl CheckArgs {
+    /// Whether the report is JSON or the like, on standard output.
+    fn prints_for_programs(&self) -> bool {
+        let path = self.report.output.output.as_deref();
+        self.report.format != Format::Text && path.is_none_or(|path| path == Path::new("-"))
+    }
 }
 
 /// What is checked.
@@ -150,7 +160,7 @@ pub(crate) fn check(args: &CheckArgs, common: CommonArgs) -> Result<u8, Failure>
         message::note(common, format!("baseline written to {}", path.display()));
     }
     let names = Names::short(&selected.loaded.profile);
-    let checked = Checked::of(&selected, &measured, gates, names);
+    let checked = Checked::of(&selected, &measured, baseline.as_ref(), gates, names);
     write_files(args, &checked)?;
     if checked.gates.is_empty() {
         return Ok(0);
@@ -178,7 +188,13 @@ fn write_files(args: &CheckArgs, checked: &Checked) -> Result<(), Failure> {
         output::to_file(path, &checked.json()?, replace)?;
     }
     if args.github {
-        output::to_stdout(github::annotations(checked).as_bytes())?;
+        let annotations = github::annotations(checked);
+        if args.prints_for_programs() {
+            // Standard output is that of the program that reads the report; runners look at both.
+            std::io::stderr().write_all(annotations.as_bytes()).context("cannot write to standard error")?;
+        } else {
+            output::to_stdout(annotations.as_bytes())?;
+        }
         github::summarize(checked)?;
     }
     Ok(())

@@ -5,6 +5,7 @@ mod environment;
 mod outcome;
 mod preflight;
 mod summary;
+mod then;
 mod timeline;
 mod triggers;
 mod watch;
@@ -19,16 +20,17 @@ use std::time::SystemTime;
 use clap::{Args, ValueEnum};
 use mpp_profile::units::parse_size;
 
-use crate::args::{CommonArgs, SymbolArgs, Verb};
+use crate::args::{CommonArgs, SymbolArgs};
 use crate::clock::Timestamp;
 use crate::exit::{Code, Failure, OrExit};
 use crate::recording::{self, Index, Recording};
 use crate::sys::child::{Child, End};
 use crate::sys::signals::Collector;
-use crate::{input, message, output, preload};
+use crate::{message, output, preload};
 
 use environment::{Follow, Settings, What};
 use preflight::Target;
+use then::Then;
 use triggers::TriggerArgs;
 use watch::Seen;
 
@@ -39,6 +41,8 @@ Examples:
   mpp run --mode exact -- ./app             every block, with the peak; some times slower
   mpp run --follow none -- make             only make itself, not what it starts
   mpp run --then top -- ./app               print the table at the end
+  mpp run --then 'check --max-leak 1MiB' -- ./tests
+                                            a gate for CI: exit status 10 if it fails
   mpp run --ctl --peak -- ./server          profiles of its peaks; `mpp ctl PID` asks it meanwhile
   mpp run --print-env                       the variables for a container file; runs nothing
 
@@ -47,7 +51,8 @@ recording is a folder mpp-NAME-PID-TIME (the process id is that of mpp) with a p
 every process, written when it exits, and every ten seconds for the case that it is killed.
 
 Exit status: that of the program, 128+N if signal N ended it, 127 not found, 126 not executable,
-125 mpp failed before the start, 14 nothing captured (instead of a status of 0 only).";
+125 mpp failed before the start, 14 nothing captured (instead of a status of 0 only); with
+--then, that of the verb, such as 10 for a gate that failed (instead of a status of 0 only).";
 
 /// The flags of `mpp run`.
 #[derive(Args, Clone, Debug)]
@@ -76,8 +81,9 @@ pub(crate) struct RunArgs {
     /// Start of the random sequence of the sampler, to repeat a run
     #[arg(long, value_name = "N", env = "MPP_SEED", hide_env_values = true)]
     seed: Option<u64>,
-    /// Another verb to run on the recording at the end
-    #[arg(long, value_enum, value_name = "VERB", env = "MPP_THEN", hide_env_values = true)]
+    /// Another verb to run on the recording at the end, with its flags: `top`, or `'check --max-peak 200MiB'`. If the program
+    /// succeeds, the exit status is that of the verb
+    #[arg(long, value_parser = then::parse, value_name = "VERB", env = "MPP_THEN", hide_env_values = true)]
     then: Option<Then>,
     #[command(flatten)]
     triggers: TriggerArgs,
@@ -98,15 +104,6 @@ enum Mode {
     Sample,
     /// Every allocation and every free; the profile is a dhat.json, which DHAT's viewer opens too
     Exact,
-}
-
-/// See [`RunArgs::then`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Then {
-    /// The table, on standard output
-    Top,
-    /// flame.svg in this folder
-    Flame,
 }
 
 fn sample_rate(text: &str) -> Result<u64, String> {
@@ -133,6 +130,7 @@ pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
     let Some((program, arguments)) = args.command.split_first() else {
         return Err(Failure::new(Code::Usage, "no command given"));
     };
+    args.then.as_ref().map_or(Ok(()), |then| then.check(&args.symbols))?;
     let path = path_of_target(args);
     let target = preflight::check(program, path.as_deref())?;
     let library = preload::unpack().or_exit(Code::BeforeStart)?;
@@ -319,32 +317,22 @@ fn conclude(
     let reported = recording
         .write_index(&index)
         .map_err(Failure::from)
-        .and_then(|()| summary::report(args, &recording, &index, target.is_go, finished.moment, common))
-        .and_then(|()| then(args, &recording, common));
-    match reported {
-        Ok(()) => Ok(status),
+        .and_then(|()| summary::report(args, &recording, &index, target.is_go, finished.moment, common));
+    if let Err(failure) = reported {
+        if failure.code == Code::NothingCaptured {
+            recording.remove();
+        }
+        return replaces_success(failure);
+    }
+    let Some(then) = &args.then else { return Ok(status) };
+    match then.run(&recording.folder, &args.symbols, common) {
+        Ok(of_verb) if status == 0 => Ok(of_verb),
+        Ok(_) => Ok(status),
+        Err(failure) if status == 0 => Err(failure),
+        // Without this nobody knows that there is no verdict, so it is told to those as well who want it quiet.
         Err(failure) => {
-            if failure.code == Code::NothingCaptured {
-                recording.remove();
-            }
-            replaces_success(failure)
+            message::error(format!("{:#}", failure.error));
+            Ok(status)
         }
     }
-}
-
-/// Runs the verb of `--then` on the recording, with its own defaults (and `MPP_…` variables).
-fn then(args: &RunArgs, recording: &Recording, common: CommonArgs) -> Result<(), Failure> {
-    let Some(verb) = args.then else { return Ok(()) };
-    let word = match verb {
-        Then::Top => "top",
-        Then::Flame => "flame",
-    };
-    let words: Vec<OsString> = vec!["mpp".into(), word.into(), input::relative(&recording.folder).into()];
-    let mut cli = <crate::args::Cli as clap::Parser>::try_parse_from(words).or_exit(Code::Usage)?;
-    match &mut cli.verb {
-        Verb::Top(top) => top.symbols = args.symbols.clone(),
-        Verb::Flame(flame) => flame.symbols = args.symbols.clone(),
-        _ => {}
-    }
-    crate::dispatch(&cli.verb, common).map(drop)
 }

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 
 use super::gates::{Figure, Measured, Name};
 use crate::exit::{Code, Failure};
@@ -21,14 +22,24 @@ pub(super) struct Baseline {
     schema: String,
     schema_version: u32,
     mpp_version: String,
+    /// Whether it is of a part of the program.
+    #[serde(default)]
+    pub(super) filtered: bool,
     metrics: BTreeMap<String, Stored>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
 struct Stored {
-    value: f64,
+    value: Number,
     /// Standard error.
-    error: f64,
+    error: Number,
+}
+
+impl Stored {
+    fn figure(&self) -> Option<Figure> {
+        let number = |number: &Number| number.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+        Some(Figure { value: number(&self.value)?, error: number(&self.error)? })
+    }
 }
 
 impl Baseline {
@@ -58,9 +69,7 @@ impl Baseline {
             );
             return Err(Failure::new(Code::Input, format!("{place}: {why}")));
         }
-        if let Some((name, _)) =
-            baseline.metrics.iter().find(|(_, stored)| !(stored.value >= 0.0 && stored.error >= 0.0))
-        {
+        if let Some((name, _)) = baseline.metrics.iter().find(|(_, stored)| stored.figure().is_none()) {
             return Err(Failure::new(Code::Input, format!("{place}: {name} is negative")));
         }
         Ok(baseline)
@@ -69,22 +78,26 @@ impl Baseline {
     pub(super) fn of(measured: &Measured) -> Baseline {
         let stored = |name: Name| {
             let Figure { value, error } = measured.figure(name)?;
-            Some((name.text().to_owned(), Stored { value, error }))
+            Some((name.text().to_owned(), Stored { value: name.number(value)?, error: name.number(error)? }))
         };
         Baseline {
             schema: SCHEMA.to_owned(),
             schema_version: VERSION,
             mpp_version: env!("CARGO_PKG_VERSION").to_owned(),
+            filtered: measured.filtered,
             metrics: Name::ALL.into_iter().filter_map(stored).collect(),
         }
     }
 
     /// The figures that this version knows.
     pub(super) fn figures(&self) -> impl Iterator<Item = (Name, Figure)> {
-        Name::ALL.into_iter().filter_map(|name| {
-            let Stored { value, error } = *self.metrics.get(name.text())?;
-            Some((name, Figure { value, error }))
-        })
+        Name::ALL.into_iter().filter_map(|name| Some((name, self.metrics.get(name.text())?.figure()?)))
+    }
+
+    /// The names of figures that it does not know; not escaped.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
+        let is_known = |text: &str| Name::ALL.into_iter().any(|name| name.text() == text);
+        self.metrics.keys().map(String::as_str).filter(move |text| !is_known(text))
     }
 
     /// As it is written.

@@ -3,12 +3,16 @@
 use mpp_profile::analysis::diff::STANDARD_ERRORS;
 use mpp_profile::analysis::{Quality, Sum, Weights};
 use mpp_profile::{Metric, Profile, Unit};
+use serde_json::Number;
 
 use super::GateArgs;
 use super::baseline::Baseline;
 use crate::exit::{Code, Failure};
 use crate::selection::Selected;
 use crate::suppressions::{Suppressions, Used};
+
+/// Of so many times the mean distance between two samples, one in twenty is never sampled (e⁻³ = 0.05).
+const UNSEEN: f64 = 3.0;
 
 /// A figure with its standard error; 0 if it was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -86,6 +90,14 @@ impl Name {
         }
     }
 
+    /// A value as programs read it: a whole number unless it is a percentage.
+    pub(super) fn number(self, value: f64) -> Option<Number> {
+        match self.measure() {
+            Measure::Bytes | Measure::Count => Some((value.round() as u64).into()),
+            Measure::Percent => Number::from_f64(value),
+        }
+    }
+
     /// More is better.
     pub(super) fn is_least(self) -> bool {
         matches!(self, Name::Symbolized | Name::Complete)
@@ -113,6 +125,8 @@ pub(super) struct Measured {
     /// The profile without what is suppressed.
     pub(super) rest: Profile,
     pub(super) used: Vec<Used>,
+    /// Whether it is of a part of the program.
+    pub(super) filtered: bool,
 }
 
 /// What came out.
@@ -140,8 +154,14 @@ impl Measured {
         let mut rest = profile.clone();
         let used = suppressions.apply(&mut rest);
         let total = |profile: &Profile, metric| Weights::of(profile, metric).total();
-        let bytes = |sum: Sum| Figure { value: sum.bytes as f64, error: sum.standard_error(Unit::Bytes) };
-        let blocks = |sum: Sum| Figure { value: sum.blocks as f64, error: sum.standard_error(Unit::Blocks) };
+        // Nothing sampled is not nothing there; and a block has a byte at least.
+        let unseen = if profile.is_sampled() { UNSEEN / STANDARD_ERRORS * profile.sample_rate as f64 } else { 0.0 };
+        let estimate = |sum: Sum, unit| {
+            let value = sum.value(unit) as f64;
+            Figure { value, error: if value > 0.0 { sum.standard_error(unit) } else { unseen } }
+        };
+        let bytes = |sum: Sum| estimate(sum, Unit::Bytes);
+        let blocks = |sum: Sum| estimate(sum, Unit::Blocks);
         // Of a part of the profile nothing was counted.
         let counted = |key: &str| {
             let number = profile.comment(key)?.parse::<u64>().ok()?;
@@ -163,11 +183,19 @@ impl Measured {
             Name::Complete => share(quality.complete as f64),
         };
         let figures = Name::ALL.map(|name| (name, figure(name))).to_vec();
-        Measured { figures, rest, used }
+        Measured { figures, rest, used, filtered: selected.filtered }
     }
 
     pub(super) fn figure(&self, name: Name) -> Option<Figure> {
         self.figures.iter().find(|(known, _)| *known == name).and_then(|(_, figure)| *figure)
+    }
+
+    /// What is in a baseline and cannot be compared, and why.
+    pub(super) fn not_compared(&self, baseline: &Baseline) -> Vec<String> {
+        let untold = baseline.figures().filter(|(name, _)| self.figure(*name).is_none());
+        let untold = untold.map(|(name, _)| format!("not compared: {}, which this profile does not tell", name.text()));
+        let unknown = baseline.unknown().map(|name| format!("not compared: {name}, which this mpp does not know"));
+        untold.chain(unknown).collect()
     }
 
     /// Judges all limits that the user gives, and all figures that a baseline has.

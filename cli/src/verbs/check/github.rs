@@ -11,6 +11,9 @@ use super::verdict::{Checked, Told, amount, site_line, verdict_word};
 /// One command for each gate, on standard output.
 pub(super) fn annotations(checked: &Checked) -> String {
     let mut text: String = checked.gates.iter().map(annotation).collect();
+    for note in &checked.notes {
+        text.push_str(&format!("::notice title=mpp check::{}\n", data(note)));
+    }
     text.push_str(&format!("{}\n", checked.line()));
     text
 }
@@ -59,6 +62,9 @@ pub(super) fn summarize(checked: &Checked) -> anyhow::Result<()> {
             text.push_str(&format!("{}\n", site_line(site, told.gate.name).replace("```", "'''")));
         }
         text.push_str("```\n");
+    }
+    for note in &checked.notes {
+        text.push_str(&format!("\n`{}`\n", note.replace('`', "'")));
     }
     let file = OpenOptions::new().append(true).create(true).open(&path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));

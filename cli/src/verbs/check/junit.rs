@@ -32,11 +32,14 @@ pub(super) fn text(checked: &Checked) -> String {
         let _ =
             writeln!(xml, "<{element} type=\"{kind}\" message=\"{message}\">{}</{element}></testcase>", plain(&body));
     }
+    if !checked.notes.is_empty() {
+        let _ = writeln!(xml, "<system-out>{}</system-out>", plain(&checked.notes.join("\n")));
+    }
     xml.push_str("</testsuite>\n</testsuites>\n");
     xml
 }
 
-/// Text in XML; characters that XML cannot have were escaped before.
+/// Text in XML; control characters were escaped before.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
@@ -45,6 +48,8 @@ fn plain(text: &str) -> String {
             '<' => plain.push_str("&lt;"),
             '>' => plain.push_str("&gt;"),
             '"' => plain.push_str("&quot;"),
+            // The last two of the characters that XML cannot have.
+            '\u{fffe}' | '\u{ffff}' => plain.push('\u{fffd}'),
             other => plain.push(other),
         }
     }

@@ -25,42 +25,39 @@ pub(super) fn text(checked: &Checked) -> anyhow::Result<Vec<u8>> {
                 "rules": Name::ALL.map(rule)
             } },
             "columnKind": "unicodeCodePoints",
-            "results": checked.gates.iter().filter(|told| told.gate.verdict != Verdict::Passed).flat_map(results).collect::<Vec<_>>()
+            "results": checked.gates.iter().filter(|told| told.gate.verdict != Verdict::Passed).flat_map(|told| results(told, &checked.source)).collect::<Vec<_>>()
         }]
     });
     Ok((serde_json::to_string_pretty(&log)? + "\n").into_bytes())
 }
 
-/// One result for each site, so that each is shown at its line; one without a place if there are none.
-fn results(told: &Told) -> Vec<Value> {
+/// One result for each site, so that each is shown at its line. GitHub refuses a whole file if one result has no place; what has none is
+/// said of the profile.
+fn results(told: &Told, source: &str) -> Vec<Value> {
     let level = if told.gate.verdict == Verdict::Failed { "error" } else { "warning" };
     let index = Name::ALL.iter().position(|name| *name == told.gate.name).unwrap_or(0);
-    let result = |message: String, locations: Vec<Value>| {
+    let result = |message: String, location: Value| {
         json!({
             "ruleId": format!("mpp/{}", told.gate.name.text()),
             "ruleIndex": index,
             "level": level,
             "message": { "text": message },
-            "locations": locations
+            "locations": [location]
         })
     };
     if told.sites.is_empty() {
-        return vec![result(told.sentence(), Vec::new())];
+        return vec![result(told.sentence(), location(source, None))];
     }
     let site = |site: &Site| {
         let message = format!("{}: {}", told.sentence(), site_line(site, told.gate.name).trim_start());
-        result(message, location(site).into_iter().collect())
+        result(message, location(site.file.as_deref().unwrap_or(source), site.line))
     };
     told.sites.iter().map(site).collect()
 }
 
-fn location(site: &Site) -> Option<Value> {
-    let uri = uri(site.file.as_deref()?);
-    let mut place = json!({ "artifactLocation": { "uri": uri } });
-    if let Some(line) = site.line {
-        place["region"] = json!({ "startLine": line });
-    }
-    Some(json!({ "physicalLocation": place }))
+/// A file without a line is shown at its first.
+fn location(file: &str, line: Option<u32>) -> Value {
+    json!({ "physicalLocation": { "artifactLocation": { "uri": uri(file) }, "region": { "startLine": line.unwrap_or(1) } } })
 }
 
 /// A path as a URI reference: relative ones stay relative.

@@ -5,7 +5,9 @@ use mpp_profile::analysis::{Table as Sites, View};
 use mpp_profile::text::escaped;
 use mpp_profile::units::{bytes, count};
 use serde::Serialize;
+use serde_json::Number;
 
+use super::baseline::Baseline;
 use super::gates::{Figure, Gate, Measure, Measured, Name, Verdict};
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
@@ -42,7 +44,8 @@ pub(super) struct Checked {
     pub(super) source: String,
     pub(super) gates: Vec<Told>,
     header: Vec<String>,
-    footer: Vec<String>,
+    /// What was not checked, or does not do what it seems to; escaped.
+    pub(super) notes: Vec<String>,
 }
 
 /// The largest allowed, or the least.
@@ -87,20 +90,23 @@ impl Told {
 }
 
 impl Checked {
-    pub(super) fn of(selected: &Selected, measured: &Measured, gates: Vec<Gate>, names: Names<'_>) -> Checked {
+    pub(super) fn of(
+        selected: &Selected,
+        measured: &Measured,
+        baseline: Option<&Baseline>,
+        gates: Vec<Gate>,
+        names: Names<'_>,
+    ) -> Checked {
         let told = |gate: Gate| {
             let sites =
                 if gate.verdict == Verdict::Passed { Vec::new() } else { sites(selected, measured, gate, names) };
             Told { gate, sites }
         };
-        let unused = measured.used.iter().filter(|used| used.samples == 0);
         Checked {
             source: escaped(&selected.loaded.source).to_string(),
             gates: gates.into_iter().map(told).collect(),
             header: vec![heading::source(&selected.loaded)],
-            footer: unused
-                .map(|used| format!("suppresses nothing: leak:{} ({})", escaped(&used.pattern), escaped(&used.place)))
-                .collect(),
+            notes: notes(selected, measured, baseline),
         }
     }
 
@@ -137,7 +143,7 @@ impl Checked {
                 "to decide, sample more (mpp run --sample 64KiB) or record every block (--mode exact)".to_owned(),
             );
         }
-        footer.extend(self.footer.iter().cloned());
+        footer.extend(self.notes.iter().cloned());
         let report = Report { header: &header, table: &self.table(), footer: &footer, data: &self.data() };
         output::report(&report, args, common)
     }
@@ -158,7 +164,8 @@ impl Checked {
             let allowed = format!("{} {}", relation(name), amount(name, limit));
             let texts = [verdict_word(told.gate.verdict), name.text(), name.sentence()].map(str::to_owned);
             let shown = [figure(name, found), allowed];
-            let numbers = [found.value, found.error, limit].map(|number| number.to_string());
+            let text = |value| name.number(value).map(|number| number.to_string()).unwrap_or_default();
+            let numbers = [found.value, found.error, limit].map(text);
             texts.into_iter().chain(shown).chain(numbers).map(Cell::Text).collect()
         };
         Table { columns, rows: self.gates.iter().map(row).collect() }
@@ -168,10 +175,10 @@ impl Checked {
         let gate = |told: &Told| DataGate {
             gate: told.gate.name.text(),
             verdict: verdict_word(told.gate.verdict),
-            value: told.gate.figure.value,
-            error: told.gate.figure.error,
-            limit: told.gate.limit,
-            baseline: told.gate.baseline.map(|before| before.value),
+            value: told.gate.name.number(told.gate.figure.value),
+            error: told.gate.name.number(told.gate.figure.error),
+            limit: told.gate.name.number(told.gate.limit),
+            baseline: told.gate.baseline.and_then(|before| told.gate.name.number(before.value)),
             sites: told.sites.clone(),
         };
         Data {
@@ -181,12 +188,31 @@ impl Checked {
             source: &self.source,
             verdict: verdict_word(self.verdict()),
             gates: self.gates.iter().map(gate).collect(),
+            notes: &self.notes,
         }
     }
 
     pub(super) fn json(&self) -> anyhow::Result<Vec<u8>> {
         Ok((serde_json::to_string_pretty(&self.data())? + "\n").into_bytes())
     }
+}
+
+/// What a reader of the verdict has to know besides.
+fn notes(selected: &Selected, measured: &Measured, baseline: Option<&Baseline>) -> Vec<String> {
+    let unused = measured.used.iter().filter(|used| used.samples == 0);
+    let mut notes: Vec<String> =
+        unused.map(|used| format!("suppresses nothing: leak:{} ({})", used.pattern, used.place)).collect();
+    if measured.filtered && selected.loaded.profile.samples.is_empty() {
+        notes.push("nothing of the profile is selected: does the pattern still fit?".to_owned());
+    }
+    if let Some(baseline) = baseline {
+        notes.extend(measured.not_compared(baseline));
+        if baseline.filtered != measured.filtered {
+            let of = |filtered| if filtered { "a part of the program" } else { "the whole program" };
+            notes.push(format!("the baseline is of {}, this of {}", of(baseline.filtered), of(measured.filtered)));
+        }
+    }
+    notes.iter().map(|note| escaped(note).to_string()).collect()
 }
 
 /// `62.5 MiB  leak_exact  src/main.c:12`
@@ -224,6 +250,7 @@ struct Data<'a> {
     source: &'a str,
     verdict: &'static str,
     gates: Vec<DataGate>,
+    notes: &'a [String],
 }
 
 /// Bytes, allocations or percent, see `gate`.
@@ -231,9 +258,9 @@ struct Data<'a> {
 struct DataGate {
     gate: &'static str,
     verdict: &'static str,
-    value: f64,
-    error: f64,
-    limit: f64,
-    baseline: Option<f64>,
+    value: Option<Number>,
+    error: Option<Number>,
+    limit: Option<Number>,
+    baseline: Option<Number>,
     sites: Vec<Site>,
 }
