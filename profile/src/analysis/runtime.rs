@@ -319,10 +319,12 @@ fn is_rust_std(file_name: &str) -> bool {
 }
 
 /// Code whose source lies in a standard library is that library's, whatever the function is called. Needed where debug
-/// information has bare names (`{closure#0}`, `alloc_impl`).
+/// information has bare names (`{closure#0}`, `alloc_impl`). `/rust/deps/` is where the crates that the standard library
+/// is made of (`hashbrown` in its maps) lay when the official toolchains were built; crates of a program lie elsewhere.
 fn role_of_source(file: &str) -> Role {
-    let rust =
-        (file.starts_with("/rustc/") && file.contains("/library/")) || file.contains("/lib/rustlib/src/rust/library/");
+    let rust = (file.starts_with("/rustc/") && file.contains("/library/"))
+        || file.contains("/lib/rustlib/src/rust/library/")
+        || file.starts_with("/rust/deps/");
     let cxx = file.contains("/include/c++/");
     if rust || cxx { Role::Runtime } else { Role::User }
 }

@@ -127,6 +127,10 @@ fn the_module_decides_before_the_name_and_the_source_after_it() {
     assert_eq!(role(None, None), Role::User);
     let bare = Frame::named("alloc_impl").at("/rustc/0123/library/alloc/src/alloc.rs", 7);
     assert_eq!(role(Some("app"), Some(&bare)), Role::Runtime);
+    let map = Frame::named("do_alloc").at("/rust/deps/hashbrown-0.16.1/src/raw/alloc.rs", 19);
+    assert_eq!(role(Some("app"), Some(&map)), Role::Runtime);
+    let own = Frame::named("do_alloc").at("/home/me/.cargo/registry/src/x/hashbrown-0.16.1/src/raw/alloc.rs", 19);
+    assert_eq!(role(Some("app"), Some(&own)), Role::User);
     let header = Frame::named("construct").at("/usr/include/c++/12/bits/alloc_traits.h", 7);
     assert_eq!(role(Some("app"), Some(&header)), Role::Runtime);
 }
