@@ -87,3 +87,29 @@ fn a_real_program_is_taken_apart() {
     assert_eq!((names(&sized)[0].as_str(), sized["total_blocks"].as_u64()), ("keep_1_mib", Some(16)));
     place.run(["top", "rec", "--size", "1MiB"]).exits(0).prints("selected: ");
 }
+
+/// What the report says of the whole process is a sum: its parts are the RSS to the byte, in JSON as in text.
+#[test]
+fn the_memory_of_the_process_adds_up() {
+    let place = Place::new();
+    let mut run = place.mpp();
+    run.args(["run", "-q", "--sample", "16KiB", "--seed", "1", "-o", "rec", "--"]).arg(workload("leaky"));
+    ran(run.stdout(std::process::Stdio::null())).exits(0);
+    let memory = &top(&place, "rec", &[])["memory"];
+    let of = |key: &str| memory[key].as_u64().unwrap_or_else(|| panic!("{key} in {memory}"));
+    let parts = ["live", "retained", "profiler", "files", "stacks", "other"];
+    assert_eq!(parts.iter().map(|part| of(part)).sum::<u64>(), of("resident"), "{memory}");
+    // The program keeps what it has written to; of its files alone libc has more than a page.
+    assert!(of("live") > 50 << 20 && of("live_not_resident") == 0, "{memory}");
+    assert!(of("profiler") > 0 && of("files") > 4096 && of("stacks") > 0 && of("resident") < 1 << 30, "{memory}");
+    let shown = place.run(["top", "rec"]).exits(0).stdout;
+    let line = shown.lines().find(|line| line.starts_with("RSS: ")).expect("the line");
+    assert!(parts.iter().take(5).all(|part| line.contains(&format!(" {part}"))), "{line}");
+    // What was allocated in all is not what is in memory.
+    let allocated = place.run(["top", "rec", "--metric", "alloc"]).exits(0).stdout;
+    assert!(!allocated.lines().any(|line| line.starts_with("RSS: ")), "{allocated}");
+    let narrow = ran(place.mpp().args(["top", "rec"]).env("COLUMNS", "40")).exits(0).stdout;
+    let longest = narrow.lines().take_while(|line| !line.is_empty()).map(|line| line.chars().count()).max();
+    assert!(longest <= Some(40), "{narrow}");
+    assert_eq!(narrow.lines().filter(|line| line.starts_with("RSS: ")).count(), 1, "{narrow}");
+}

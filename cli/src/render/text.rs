@@ -11,13 +11,12 @@ const BAR: usize = 10;
 const WIDE: usize = 100;
 
 /// The header lines, a blank line, the headings, the rows (unless there are none) and the footer lines. Numbers are aligned to the right, text to the left.
-/// Only where the width is known something is left out: columns that can be spared, then the ends of long names, which get an `…`; the last
+/// Only where the width is known lines are broken, and something is left out: columns that can be spared, then the ends of long names, which get an `…`; the last
 /// column, which says where in the source, goes to a line of its own before it is cut.
 pub(super) fn render(header: &[String], table: &Table, footer: &[String], style: Style) -> String {
     let mut text = String::new();
     for line in header {
-        text.push_str(line);
-        text.push('\n');
+        push_sentence(&mut text, line, style.width);
     }
     if !table.rows.is_empty() {
         if !text.is_empty() {
@@ -26,10 +25,36 @@ pub(super) fn render(header: &[String], table: &Table, footer: &[String], style:
         Sheet::of(table, style).push_into(&mut text);
     }
     for line in footer {
-        text.push_str(line);
-        text.push('\n');
+        push_sentence(&mut text, line, style.width);
     }
     text
+}
+
+/// A line of words. Where the width is known it is broken between words, and what follows is indented; a word that is
+/// longer than the width, as a path may be, stays whole.
+fn push_sentence(text: &mut String, line: &str, limit: Option<usize>) {
+    const INDENT: &str = "  ";
+    let limit = limit.unwrap_or(usize::MAX);
+    let mut rest = line;
+    let mut indent = "";
+    while indent.len() + width(rest) > limit {
+        let fits = |(at, _): &(usize, &str)| indent.len() + width(&rest[..*at]) <= limit;
+        // Spaces at the start are an indent of the line's own.
+        let start = rest.len() - rest.trim_start().len();
+        let mut spaces = rest.match_indices(' ').filter(|&(at, _)| at > start).peekable();
+        let Some(&first) = spaces.peek() else { break };
+        let (at, _) = spaces.take_while(fits).last().unwrap_or(first);
+        text.push_str(indent);
+        text.push_str(rest[..at].trim_end());
+        text.push('\n');
+        rest = rest[at..].trim_start();
+        indent = INDENT;
+    }
+    if !rest.is_empty() || line.is_empty() {
+        text.push_str(indent);
+        text.push_str(rest);
+        text.push('\n');
+    }
 }
 
 /// A column as it is shown.
@@ -264,6 +289,27 @@ mod tests {
             let longest = text.lines().map(super::width).max().unwrap_or(0);
             assert!(longest <= width.max(30), "{width}: {text}");
             assert!(text.contains("src/file.c:12"), "{text}");
+        }
+    }
+
+    #[test]
+    fn sentences_are_broken_between_words() {
+        let broken = |line: &str, limit| {
+            let mut text = String::new();
+            push_sentence(&mut text, line, limit);
+            text
+        };
+        let line = "RSS: 144 MiB = 86.6 MiB live + 45.0 MiB retained";
+        assert_eq!(broken(line, None), format!("{line}\n"));
+        assert_eq!(broken(line, Some(48)), format!("{line}\n"));
+        assert_eq!(broken(line, Some(30)), "RSS: 144 MiB = 86.6 MiB live +\n  45.0 MiB retained\n");
+        assert_eq!(broken("    469 KiB  a/long/path/of:16", Some(12)), "    469 KiB\n  a/long/path/of:16\n");
+        assert_eq!(broken("", Some(1)), "\n");
+        for limit in 0..60 {
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            let text = broken(line, Some(limit));
+            assert_eq!(words(&text), words(line), "{limit}");
+            assert!(text.lines().all(|line| width(line) <= limit.max(10)), "{limit}: {text}");
         }
     }
 
