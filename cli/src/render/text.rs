@@ -37,7 +37,8 @@ fn push_sentence(text: &mut String, line: &str, limit: Option<usize>) {
     let limit = limit.unwrap_or(usize::MAX);
     let mut rest = line;
     let mut indent = "";
-    while indent.len() + width(rest) > limit {
+    // Not the width of all the rest: lines may be long, as text from files is.
+    while rest.chars().nth(limit.saturating_sub(indent.len())).is_some() {
         let fits = |(at, _): &(usize, &str)| indent.len() + width(&rest[..*at]) <= limit;
         // Spaces at the start are an indent of the line's own.
         let start = rest.len() - rest.trim_start().len();
