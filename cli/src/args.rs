@@ -8,6 +8,7 @@ use mpp_profile::units::parse_size;
 use regex::Regex;
 
 use crate::render::Format;
+use crate::slice::SliceArgs;
 use crate::verbs::bundle::BundleArgs;
 use crate::verbs::check::CheckArgs;
 use crate::verbs::completions::CompletionsArgs;
@@ -136,7 +137,7 @@ pub(crate) enum ColorChoice {
 }
 
 /// What an analysis verb reads.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct InputArgs {
     /// A heap profile, a recording folder, a bundle, or `-` for standard input [default: the newest recording below this folder]
     #[arg(value_name = "INPUT")]
@@ -147,6 +148,8 @@ pub(crate) struct InputArgs {
     /// Show all processes of a recording as one
     #[arg(long, env = "MPP_ALL", hide_env_values = true)]
     pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) slice: SliceArgs,
 }
 
 /// What of the profile a report shows.

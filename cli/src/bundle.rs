@@ -183,7 +183,19 @@ pub(crate) fn load(
     let shown: Vec<u32> = chosen.iter().filter_map(|profile| profile.pid).collect();
     let others = all.iter().copied().filter(|pid| !shown.contains(pid)).collect();
     let processes = (!all.is_empty()).then_some(Processes { shown, executable, others });
-    Ok(Loaded { profile, symbols, source, again: input::again(input), processes })
+    Ok(Loaded { profile, symbols, source, again: input::again(input), processes, slice: None })
+}
+
+/// The symbols of a bundle, and of those that `--bundle` names.
+///
+/// # Errors
+/// If they are damaged.
+pub(crate) fn all_stored(opened: Opened, args: &SymbolArgs) -> Result<Stored, Failure> {
+    let mut bundle = Bundle::open(opened)?;
+    bundle.read(|_| false)?;
+    let mut all = stored(&args.bundle)?;
+    all.add(bundle.stored(args)?);
+    Ok(all)
 }
 
 /// The process that was started; if it left no profile, the one with the most live memory.

@@ -9,6 +9,7 @@ use mpp_profile::{Format, Metric, Profile, Unit};
 
 use crate::input::{Loaded, list};
 use crate::selection::Selected;
+use crate::slice;
 
 /// What the numbers of a metric are, in one word.
 pub(crate) fn metric_word(metric: Metric) -> &'static str {
@@ -139,13 +140,16 @@ pub(crate) fn basis(profile: &Profile, metric: Metric) -> String {
 /// Where the profile comes from: the process of a recording, or the file.
 pub(crate) fn source(loaded: &Loaded) -> String {
     let source = escaped(&loaded.source);
-    let Some(processes) = &loaded.processes else { return format!("from: {source} ({})", loaded.profile.format) };
+    let time = loaded.slice.map(slice::words).unwrap_or_default();
+    let Some(processes) = &loaded.processes else {
+        return format!("from: {source} ({}){time}", loaded.profile.format);
+    };
     match processes.shown.as_slice() {
         [pid] => {
             let executable = processes.executable.as_deref().map(file_name).unwrap_or_default();
-            format!("from: process {pid} {} ({source})", escaped(executable))
+            format!("from: process {pid} {} ({source}){time}", escaped(executable))
         }
-        shown => format!("from: {} processes ({source})", shown.len()),
+        shown => format!("from: {} processes ({source}){time}", shown.len()),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use mpp_profile::analysis::Merger;
+use mpp_profile::formats::timeline::Slice;
 use mpp_profile::{Metric, Profile};
 
 use crate::args::{CommonArgs, InputArgs, SymbolArgs};
@@ -14,6 +15,7 @@ use crate::message;
 use crate::process;
 use crate::progress::with_spinner;
 use crate::recording::Recording;
+use crate::slice;
 use crate::symbols::Symbols;
 
 /// A profile with names, and where it came from.
@@ -29,6 +31,8 @@ pub(crate) struct Loaded {
     pub(crate) again: Option<String>,
     /// What is shown of a recording.
     pub(crate) processes: Option<Processes>,
+    /// The stretch of time that is shown; `None` is the end of the recording.
+    pub(crate) slice: Option<Slice>,
 }
 
 /// The processes of a recording.
@@ -61,7 +65,11 @@ pub(crate) fn load(input: &InputArgs, symbols: &SymbolArgs, common: CommonArgs) 
 }
 
 fn load_file(path: &Path, input: &InputArgs, symbols: &SymbolArgs, common: CommonArgs) -> Result<Loaded, Failure> {
+    let slice = input.slice.slice()?;
     let opened = open_file(path)?;
+    if let (true, Some(slice)) = (opened.is_bundle(), slice) {
+        return load_bundled_slice(path, opened, slice, input, symbols, common);
+    }
     if opened.is_bundle() {
         return bundle::load(opened, input, symbols, common);
     }
@@ -69,10 +77,33 @@ fn load_file(path: &Path, input: &InputArgs, symbols: &SymbolArgs, common: Commo
         return Err(no_process(pid));
     }
     let source = opened.name.clone();
-    let mut profile = mpp_profile::read(opened.reader(), &source).or_exit(Code::Input)?;
+    let mut profile = match slice {
+        Some(slice) => slice::read(opened, None, slice)?,
+        None => mpp_profile::read(opened.reader(), &source).or_exit(Code::Input)?,
+    };
     let stored = bundle::stored(&symbols.bundle)?;
     let symbols = symbolize([&mut profile].into_iter(), symbols, stored, common);
-    Ok(Loaded { profile, symbols, source, again: again(input), processes: None })
+    Ok(Loaded { profile, symbols, source, again: again(input), processes: None, slice })
+}
+
+/// A stretch of the timeline in a bundle, with the symbols of the bundle.
+fn load_bundled_slice(
+    path: &Path,
+    opened: Opened,
+    slice: Slice,
+    input: &InputArgs,
+    symbol_args: &SymbolArgs,
+    common: CommonArgs,
+) -> Result<Loaded, Failure> {
+    if path == Path::new("-") || input.all {
+        let why = "--at, --from and --to of a bundle need a file, and one process of it";
+        return Err(Failure::new(Code::Usage, why));
+    }
+    let source = opened.name.clone();
+    let mut profile = slice::read(opened, input.pid, slice)?;
+    let stored = bundle::all_stored(open_file(path)?, symbol_args)?;
+    let symbols = symbolize([&mut profile].into_iter(), symbol_args, stored, common);
+    Ok(Loaded { profile, symbols, source, again: again(input), processes: None, slice: Some(slice) })
 }
 
 /// That the input has no processes to choose from.
@@ -170,20 +201,12 @@ fn load_recording(
     symbol_args: &SymbolArgs,
     common: CommonArgs,
 ) -> Result<Loaded, Failure> {
-    let mut chosen = recording.dumps();
-    if chosen.is_empty() {
-        let why = "holds no profile: does the program still run? It writes its profile when it exits";
-        return Err(Failure::new(Code::Input, format!("{}: {why}", recording.folder.display())));
-    }
-    let all: Vec<u32> = chosen.iter().map(|(pid, _)| *pid).collect();
-    if !input.all {
-        let pid = input.pid.unwrap_or_else(|| main_process(recording, &all));
-        chosen.retain(|(known, _)| *known == pid);
-        if chosen.is_empty() {
-            let why = format!("has no profile of process {pid}, but of {}", list(&all));
-            return Err(Failure::new(Code::Input, format!("{}: {why}", recording.folder.display())));
-        }
-    }
+    let slice = input.slice.slice()?;
+    let Chosen { all, files: chosen } = match slice {
+        Some(_) => slice::chosen(recording, input)?,
+        None => chosen_dumps(recording, input)?,
+    };
+    let read = |path: &Path| slice.map_or_else(|| read(path), |slice| slice::read_file(path, slice));
     let mut profiles = chosen.iter().map(|(_, path)| read(path)).collect::<Result<Vec<_>, _>>()?;
     let symbol_args = &match (chosen.as_slice(), profiles.as_slice()) {
         ([(pid, _)], [profile]) => process::hints(*pid, profile, symbol_args),
@@ -202,7 +225,34 @@ fn load_recording(
     let profile = sum(profiles)?;
     let others = all.into_iter().filter(|pid| !shown.contains(pid)).collect();
     let processes = Some(Processes { shown, executable, others });
-    Ok(Loaded { profile, symbols, source: source.display().to_string(), again: again(input), processes })
+    Ok(Loaded { profile, symbols, source: source.display().to_string(), again: again(input), processes, slice })
+}
+
+/// The files of a recording that the flags choose.
+pub(crate) struct Chosen {
+    /// All processes that have left such a file.
+    pub(crate) all: Vec<u32>,
+    /// Process id and path.
+    pub(crate) files: Vec<(u32, PathBuf)>,
+}
+
+/// The profiles that the flags choose.
+fn chosen_dumps(recording: &Recording, input: &InputArgs) -> Result<Chosen, Failure> {
+    let mut chosen = recording.dumps();
+    if chosen.is_empty() {
+        let why = "holds no profile: does the program still run? It writes its profile when it exits";
+        return Err(Failure::new(Code::Input, format!("{}: {why}", recording.folder.display())));
+    }
+    let all: Vec<u32> = chosen.iter().map(|(pid, _)| *pid).collect();
+    if !input.all {
+        let pid = input.pid.unwrap_or_else(|| main_process(recording, &all));
+        chosen.retain(|(known, _)| *known == pid);
+        if chosen.is_empty() {
+            let why = format!("has no profile of process {pid}, but of {}", list(&all));
+            return Err(Failure::new(Code::Input, format!("{}: {why}", recording.folder.display())));
+        }
+    }
+    Ok(Chosen { all, files: chosen })
 }
 
 /// Profiles of several processes as one.
@@ -225,7 +275,7 @@ pub(crate) fn sum(profiles: Vec<Profile>) -> Result<Profile, Failure> {
 }
 
 /// The process that was started; if it left no profile, the one with the most live memory.
-fn main_process(recording: &Recording, pids: &[u32]) -> u32 {
+pub(crate) fn main_process(recording: &Recording, pids: &[u32]) -> u32 {
     let index = recording.index().ok();
     let started = index.as_ref().and_then(|index| index.pid).filter(|pid| pids.contains(pid));
     let largest = || {
@@ -317,6 +367,7 @@ pub(crate) fn again(input: &InputArgs) -> Option<String> {
     }
     words.extend(input.pid.map(|pid| format!("--pid {pid}")));
     words.extend(input.all.then(|| "--all".to_owned()));
+    words.extend(input.slice.words());
     Some(words.join(" "))
 }
 
@@ -333,9 +384,10 @@ mod tests {
     fn commands_can_be_pasted() {
         assert_eq!(shell_word(Path::new("mpp-app-1-2")), "mpp-app-1-2");
         assert_eq!(shell_word(Path::new("/tmp/it's here")), "'/tmp/it'\\''s here'");
-        let again = |input: &str, pid, all| again(&InputArgs { input: Some(input.into()), pid, all });
+        let again =
+            |input: &str, pid, all| again(&InputArgs { input: Some(input.into()), pid, all, ..InputArgs::default() });
         assert_eq!(again("my dump", Some(7), false).as_deref(), Some("'my dump' --pid 7"));
         assert_eq!(again("-", None, false), None);
-        assert_eq!(super::again(&InputArgs { input: None, pid: None, all: true }).as_deref(), Some("--all"));
+        assert_eq!(super::again(&InputArgs { all: true, ..InputArgs::default() }).as_deref(), Some("--all"));
     }
 }

@@ -20,6 +20,7 @@ mod recording;
 mod render;
 mod selection;
 mod settings;
+mod slice;
 mod suppressions;
 mod symbols;
 mod sys;

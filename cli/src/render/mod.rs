@@ -7,6 +7,7 @@ mod markdown;
 pub(crate) mod spark;
 pub(crate) mod style;
 mod table;
+pub(crate) mod terminal;
 mod text;
 
 pub(crate) use table::{Cell, Column, Table, percent, signed};

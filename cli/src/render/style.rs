@@ -56,6 +56,12 @@ impl Style {
         self.with("32", text)
     }
 
+    /// For a box of a flame graph: black on one of some light colours, which neighbours do not share.
+    pub(crate) fn boxed(self, text: &str, number: usize) -> String {
+        const CODES: [&str; 3] = ["30;43", "30;46", "30;42"];
+        self.with(CODES[number % CODES.len()], text)
+    }
+
     fn with(self, code: &str, text: &str) -> String {
         if self.colored && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }

@@ -135,7 +135,7 @@ fn load(args: &DiffArgs, path: &Path, common: CommonArgs) -> Result<Selected, Fa
     if path != Path::new("-") && !path.exists() {
         return Err(Failure::new(Code::NoPartner, format!("{}: no such file or folder to compare", path.display())));
     }
-    let input = InputArgs { input: Some(path.to_owned()), pid: None, all: args.all };
+    let input = InputArgs { input: Some(path.to_owned()), all: args.all, ..InputArgs::default() };
     selection::load(&input, &args.selection, &args.symbols, args.group.group(), common)
 }
 

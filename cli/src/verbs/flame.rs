@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
-use mpp_profile::analysis::{Folded, Group, Sum, Table, View, Weights};
+use mpp_profile::analysis::{Folded, Sum, Table, View, Weights};
 use mpp_profile::text::escaped;
 use mpp_profile::units::{bytes, count};
 use mpp_profile::{Profile, Unit};
 
-use crate::args::{CommonArgs, InputArgs, OutputArgs, SelectionArgs, SymbolArgs};
+use crate::args::{CommonArgs, GroupChoice, InputArgs, OutputArgs, SelectionArgs, SymbolArgs};
 use crate::exit::{Code, Failure};
 use crate::input::Loaded;
 use crate::render::flame::{self, Layout};
+use crate::render::style::Style;
+use crate::render::terminal;
 use crate::selection::{self, Names, Selected};
 use crate::{heading, message, output};
 
@@ -22,6 +24,9 @@ Examples:
   mpp flame                          flame.svg of the newest recording below this folder
   mpp flame app.heap -o app.svg
   mpp flame --inverted               who allocates, at the root; who calls them, above
+  mpp flame --format term            in the terminal
+  mpp flame --group thread           a tower for each thread (crate, lib, size)
+  mpp flame --at 1.5s                what was live at that time of a recording
   mpp flame --format folded | head   one line for each stack, outermost function first
 
 The width of a box is memory. Without -o the graph goes to flame.svg in this folder, and its path
@@ -39,6 +44,9 @@ pub(crate) struct FlameArgs {
     pub(crate) symbols: SymbolArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    /// What a box is; threads and sizes stand at the root, with functions on top of them
+    #[arg(long, value_enum, value_name = "BY", default_value = "function", env = "MPP_GROUP", hide_env_values = true)]
+    pub(crate) group: GroupChoice,
     /// What to make: a picture, or lines of text for other tools
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "svg", env = "MPP_FLAME_FORMAT")]
     #[arg(hide_env_values = true)]
@@ -59,6 +67,8 @@ pub(crate) struct FlameArgs {
 pub(crate) enum FlameFormat {
     /// A picture for a browser, with search and zoom
     Svg,
+    /// The same in the terminal: a line of boxes for each depth
+    Term,
     /// Folded stacks: `main;parse;grow 4096`
     Folded,
 }
@@ -72,7 +82,7 @@ const DEFAULT_FILE: &str = "flame.svg";
 /// If the input cannot be read, there is nothing to draw, or the graph cannot be written.
 pub(crate) fn flame(args: &FlameArgs, common: CommonArgs) -> Result<(), Failure> {
     let Selected { loaded, view, .. } =
-        selection::load(&args.input, &args.selection, &args.symbols, Group::Function, common)?;
+        selection::load(&args.input, &args.selection, &args.symbols, args.group.group(), common)?;
     let layout = Layout { inverted: args.inverted, flip: args.flip };
     let nameless = heading::nameless(&loaded, &Table::build(&loaded.profile, &view), view.metric);
     nameless.iter().for_each(|line| message::note(common, line));
@@ -80,6 +90,13 @@ pub(crate) fn flame(args: &FlameArgs, common: CommonArgs) -> Result<(), Failure>
     let folded = args.format == FlameFormat::Folded;
     let names = Names::new(&args.selection, folded, &loaded.profile);
     let lines = lines(&loaded.profile, &view, names);
+    if args.format == FlameFormat::Term {
+        let lines = if args.inverted { flame::reversed(&lines) } else { lines };
+        let style = Style::of(common.color, &std::io::stdout());
+        let width = style.width.unwrap_or(terminal::WIDTH);
+        let text = terminal::draw(&lines, width, args.flip, style);
+        return Ok(output::to_stdout(text.as_bytes())?);
+    }
     let result = if folded {
         if args.inverted { flame::reversed(&lines) } else { lines }.concat().into_bytes()
     } else {

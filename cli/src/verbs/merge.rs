@@ -88,6 +88,6 @@ fn read(args: &MergeArgs, path: &Path, common: CommonArgs) -> Result<Profile, Fa
     if args.no_names && path.is_file() {
         return input::read(path);
     }
-    let input = InputArgs { input: Some(path.to_owned()), pid: None, all: args.all };
+    let input = InputArgs { input: Some(path.to_owned()), all: args.all, ..InputArgs::default() };
     Ok(input::load(&input, &args.symbols, common)?.profile)
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::frames::{Frames, Key};
+use super::table::sample_group;
 use super::{Group, View, Weights};
 use crate::model::{Profile, Stack, StackEnd};
 use crate::text::escaped;
@@ -25,7 +26,8 @@ impl Folded {
     /// Folds the stacks of a profile. The weights of all lines add up to the rounded total of the view's unit. Stacks of
     /// no weight are left out.
     ///
-    /// Stacks that are known to be cut off are put under a box of their own, `[truncated: depth limit]`.
+    /// Stacks that are known to be cut off are put under a box of their own, `[truncated: depth limit]`. With [`Group::Thread`] and
+    /// [`Group::Size`] all stacks are in a box of their thread or size.
     pub fn build(profile: &Profile, view: &View) -> Self {
         let weights = Weights::of(profile, view.metric);
         let frames = Frames::of(profile, view.group, view.inlines);
@@ -33,6 +35,7 @@ impl Folded {
         let mut extra: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         let mut stacks: BTreeMap<Box<[u32]>, u64> = BTreeMap::new();
         let mut shown = Vec::new();
+        let grouped = matches!(view.group, Group::Thread | Group::Size);
         for (sample, sum) in profile.samples.iter().zip(weights.samples()) {
             let weight = sum.value(view.unit);
             if weight == 0 {
@@ -46,7 +49,15 @@ impl Folded {
                     names.len() as u32 - 1
                 })
             });
-            let path: Box<[u32]> = root.into_iter().chain(shown.iter().rev().map(|frame| frame.key)).collect();
+            let group = grouped.then(|| {
+                let name = sample_group(profile, sample, view.group);
+                *extra.entry(name).or_insert_with_key(|name| {
+                    names.push(sanitised(name));
+                    names.len() as u32 - 1
+                })
+            });
+            let path: Box<[u32]> =
+                group.into_iter().chain(root).chain(shown.iter().rev().map(|frame| frame.key)).collect();
             let total = stacks.entry(path).or_default();
             *total = total.saturating_add(weight);
         }

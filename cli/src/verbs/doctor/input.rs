@@ -33,7 +33,7 @@ pub(super) fn is_input(subject: &OsStr) -> bool {
 /// # Errors
 /// If it cannot be read.
 pub(super) fn look(path: &Path, symbols: &SymbolArgs, common: CommonArgs) -> Result<Vec<Finding>, Failure> {
-    let from = InputArgs { input: Some(path.to_owned()), pid: None, all: false };
+    let from = InputArgs { input: Some(path.to_owned()), ..InputArgs::default() };
     let loaded = input::load(&from, symbols, CommonArgs { quiet: true, ..common })?;
     let profile = &loaded.profile;
     let mut findings = vec![Finding::ok("format", profile.format.to_string())];

@@ -102,7 +102,7 @@ fn dumps(args: &GrowthArgs, files: &[PathBuf], folder: &str, common: CommonArgs)
     let mut reader = Reader::new(args);
     let (mut moments, mut one_run) = (Vec::new(), true);
     for file in files {
-        let input = InputArgs { input: Some(file.clone()), pid: None, all: false };
+        let input = InputArgs { input: Some(file.clone()), ..InputArgs::default() };
         let loaded = input::load(&input, &args.symbols, common)?;
         moments.push(moment::time(&loaded.profile));
         if let Some(last) = &reader.last {
@@ -151,7 +151,10 @@ fn slices(args: &GrowthArgs, path: &Path, common: CommonArgs) -> Result<Snapped,
         let stored = bundle::stored(&args.symbols.bundle)?;
         let symbols = input::symbolize([&mut profile].into_iter(), &args.symbols, stored, common);
         let source = crate::timeline::seconds(time);
-        reader.add(source, Loaded { profile, symbols, source: name, again: None, processes: None })?;
+        reader.add(
+            source,
+            Loaded { profile, symbols, source: name, again: None, processes: None, slice: Some(Slice::at(time)) },
+        )?;
         times.push(time as f64 / 1e6);
     }
     let name = mpp_profile::text::escaped(&path.display().to_string()).to_string();

@@ -58,7 +58,7 @@ pub(super) fn report(
     common: CommonArgs,
 ) -> Result<(), Failure> {
     let folder = input::relative(&recording.folder);
-    let from = InputArgs { input: Some(recording.folder.clone()), pid: None, all: false };
+    let from = InputArgs { input: Some(recording.folder.clone()), ..InputArgs::default() };
     let loaded = input::load(&from, &args.symbols, common)?;
     if loaded.profile.recorded(Metric::Live).objects == 0 && !loaded.profile.has_allocated() {
         let lines = nothing_sampled(args, &loaded, index, &folder, is_go)?;

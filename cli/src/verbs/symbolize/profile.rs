@@ -31,7 +31,8 @@ pub(super) fn symbolize(args: &SymbolizeArgs, common: CommonArgs) -> Result<(), 
             return Err(Failure::new(Code::Usage, why));
         }
     };
-    let loaded = input::load(&InputArgs { input, pid: args.pid, all: args.all }, &args.symbols, common)?;
+    let loaded =
+        input::load(&InputArgs { input, pid: args.pid, all: args.all, ..InputArgs::default() }, &args.symbols, common)?;
     let mut content = Vec::new();
     let written = match is_packed {
         true => pprof::write_packed(&loaded.profile, &mut content),
