@@ -9,13 +9,16 @@ use crate::model::{LocationId, Profile, Sample, Stack, StackEnd, StackId, Thread
 /// merged from many, samples of the same stack, block size and thread become one.
 const MANY: usize = 1 << 16;
 
+/// No list: there are never that many.
+const NONE: u32 = u32::MAX;
+
 /// Lists of numbers by their hash: each is there once.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     /// The last list with a hash.
     last: NumberMap<u64, u32>,
     /// For each list, the one before it with the same hash, and the hash.
-    before: Vec<Option<u32>>,
+    before: Vec<u32>,
 }
 
 impl Lists {
@@ -26,12 +29,12 @@ impl Lists {
     /// The number of a list that equals this one, or that it is new and which number it gets. `is` says whether a known list is equal.
     pub(crate) fn find(&mut self, hash: u64, mut is: impl FnMut(usize) -> bool) -> Result<usize, usize> {
         let next = self.before.len();
-        let mut known = self.last.get(&hash).copied();
-        while let Some(number) = known {
+        let mut number = self.last.get(&hash).copied().unwrap_or(NONE);
+        while number != NONE {
             if is(number as usize) {
                 return Ok(number as usize);
             }
-            known = self.before[number as usize];
+            number = self.before[number as usize];
         }
         self.add(hash);
         Err(next)
@@ -40,7 +43,7 @@ impl Lists {
     /// Takes a list for new without a look at the others: thousands may have its hash.
     pub(crate) fn add(&mut self, hash: u64) {
         let before = self.last.insert(hash, self.before.len() as u32);
-        self.before.push(before);
+        self.before.push(before.unwrap_or(NONE));
     }
 }
 
