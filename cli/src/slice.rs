@@ -67,6 +67,7 @@ impl SliceArgs {
 /// ` at 1.500 s`, ` from 1.000 s to 2.000 s`, for people.
 pub(crate) fn words(slice: Slice) -> String {
     match (slice.from, slice.to) {
+        (0, u64::MAX) => String::new(),
         (0, to) => format!(" at {}", seconds(to)),
         (from, u64::MAX) => format!(" from {} to the end", seconds(from)),
         (from, to) => format!(" from {} to {}", seconds(from), seconds(to)),
@@ -110,6 +111,11 @@ pub(crate) fn chosen(recording: &Recording, input: &InputArgs) -> Result<Chosen,
     let fail = |why: String| Failure::new(Code::Input, format!("{}: {why}", recording.folder.display()));
     if files.is_empty() {
         return Err(fail("holds no timeline; `mpp run` writes one unless --no-timeline is given".to_owned()));
+    }
+    if input.all && all.len() > 1 {
+        // Each timeline counts from the start of its own process.
+        let why = "--at, --from and --to count from the start of one process; choose it with --pid";
+        return Err(Failure::new(Code::Usage, format!("{}: {why}", recording.folder.display())));
     }
     if !input.all {
         let pid = input.pid.unwrap_or_else(|| input::main_process(recording, &all));

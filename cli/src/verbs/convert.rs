@@ -1,6 +1,6 @@
 //! `mpp convert`: a profile in the format of another tool.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use mpp_profile::formats::{self, Options, Target};
@@ -28,8 +28,15 @@ Exit codes: 0 done, 1 I/O error, 2 usage, 13 input unreadable, or the format can
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ConvertArgs {
-    #[command(flatten)]
-    input: InputArgs,
+    /// A heap profile, a recording folder, a bundle, or `-` for standard input [default: the newest recording below this folder]
+    #[arg(value_name = "INPUT")]
+    input: Option<PathBuf>,
+    /// The process of a recording [default: the one that was started]
+    #[arg(long, value_name = "PID", env = "MPP_PID", hide_env_values = true, conflicts_with = "all")]
+    pid: Option<u32>,
+    /// All processes of a recording as one
+    #[arg(long, env = "MPP_ALL", hide_env_values = true)]
+    all: bool,
     /// The format to write
     #[arg(long, value_enum, value_name = "FORMAT", env = "MPP_TO", hide_env_values = true)]
     to: To,
@@ -97,7 +104,9 @@ impl To {
 /// # Errors
 /// If the input cannot be read, the format cannot express it, or the result cannot be written.
 pub(crate) fn convert(args: &ConvertArgs, common: CommonArgs) -> Result<(), Failure> {
-    let mut loaded = input::load(&args.input, &args.symbols, common)?;
+    // Not those for a stretch of time: `--to` is the format here.
+    let input = InputArgs { input: args.input.clone(), pid: args.pid, all: args.all, ..InputArgs::default() };
+    let mut loaded = input::load(&input, &args.symbols, common)?;
     let target = args.to.target();
     let metric = if target == Target::Folded { selection::metric(args.metric) } else { Metric::Live };
     selection::check_metric(&loaded.profile, metric)?;

@@ -94,8 +94,12 @@ pub(crate) fn flame(args: &FlameArgs, common: CommonArgs) -> Result<(), Failure>
         let lines = if args.inverted { flame::reversed(&lines) } else { lines };
         let style = Style::of(common.color, &std::io::stdout());
         let width = style.width.unwrap_or(terminal::WIDTH);
+        let style = if args.output.output.is_some() { Style::PLAIN } else { style };
         let text = terminal::draw(&lines, width, args.flip, style);
-        return Ok(output::to_stdout(text.as_bytes())?);
+        return match args.output.output.as_deref().filter(|path| *path != Path::new("-")) {
+            None => Ok(output::to_stdout(text.as_bytes())?),
+            Some(path) => Ok(output::to_file(path, text.as_bytes(), || args.output.force)?),
+        };
     }
     let result = if folded {
         if args.inverted { flame::reversed(&lines) } else { lines }.concat().into_bytes()
