@@ -4,7 +4,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use mpp_profile::formats::Limits;
-use mpp_profile::formats::timeline::{self, Ending, Header, Item, Tick};
+use mpp_profile::formats::timeline::{self, Curve, Ending, Header, Item, Moment, Tick};
 use mpp_profile::units::{bytes, count};
 
 use crate::exit::{Code, Failure, OrExit};
@@ -23,6 +23,8 @@ pub(crate) struct Measured {
     pub(crate) events: u64,
     /// Of those, allocations.
     pub(crate) allocations: u64,
+    /// Live memory, also between ticks.
+    pub(crate) curve: Curve,
     pub(crate) ending: Ending,
     /// Events that the recorder could not keep.
     pub(crate) lost: u64,
@@ -46,11 +48,16 @@ pub(crate) fn read(path: &Path, pid: Option<u32>) -> Result<Measured, Failure> {
 fn measured(input: impl Read, name: &str) -> Result<Measured, Failure> {
     let mut timeline = timeline::open(input, name, &Limits::default()).or_exit(Code::Input)?;
     let (mut ticks, mut marks, mut events, mut allocations) = (Vec::new(), Vec::new(), 0, 0);
+    let mut curve = Curve::new(timeline.header());
     while let Some(item) = timeline.next_item().or_exit(Code::Input)? {
         match item {
-            Item::Tick(tick) => ticks.push(tick),
+            Item::Tick(tick) => {
+                curve.tick(&tick);
+                ticks.push(tick);
+            }
             Item::Mark { time, text } => marks.push((time, text)),
             Item::Event(event) => {
+                curve.event(&event, timeline.tables());
                 events += 1;
                 allocations += u64::from(event.happening == timeline::Happening::Allocated);
             }
@@ -62,6 +69,7 @@ fn measured(input: impl Read, name: &str) -> Result<Measured, Failure> {
         marks,
         events,
         allocations,
+        curve,
         ending: timeline.ending(),
         lost: timeline.lost(),
         latest: timeline.latest(),
@@ -85,13 +93,23 @@ impl Measured {
         } else {
             String::new()
         };
+        let unseen = self.unseen_peak().map_or_else(String::new, |moment| {
+            let (most, time) = (bytes(moment.live), seconds(moment.time));
+            format!(", and about {most} at {time}, between two measurements, as the samples tell")
+        });
         Some(format!(
-            "peak: RSS {}{between} at {}, live {} at {}",
+            "peak: RSS {}{between} at {}, live {} at {}{unseen}",
             bytes(resident.resident),
             seconds(resident.time),
             bytes(live.live),
             seconds(live.time)
         ))
+    }
+
+    /// An estimate of live memory that is clearly higher than all that was measured: what came and went between two ticks.
+    pub(crate) fn unseen_peak(&self) -> Option<Moment> {
+        let measured = self.ticks.iter().map(|tick| tick.live).max()?;
+        self.curve.highest().filter(|moment| moment.live > measured.saturating_add(measured / 10))
     }
 
     /// What stands between the timeline and the whole truth.
@@ -135,8 +153,10 @@ mod tests {
             live,
             ..Tick::default()
         };
+        let header = Header { level: 0, process: 1, wall_start: 0, monotonic_start: 0, interval: 100_000 };
         Measured {
-            header: Header { level: 0, process: 1, wall_start: 0, monotonic_start: 0, interval: 100_000 },
+            curve: Curve::new(&header),
+            header,
             ticks: ticks.iter().map(tick).collect(),
             marks: Vec::new(),
             events: 0,

@@ -278,3 +278,35 @@ fn none_is_written_unasked() {
     recorded.place.write("other.bin", "heap profile: 1: 2 [3: 4] @ heap_v2/1\n");
     recorded.place.run(["timeline", "other.bin"]).exits(13).says("expected the first bytes of a timeline");
 }
+
+/// A program of one thread is measured in passing: never while it sleeps with all its memory in hand.
+const BURSTS: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(void) {
+    static void *blocks[2000];
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 2000; i++) blocks[i] = malloc(16 << 10);
+        usleep(150000);
+        for (int i = 0; i < 2000; i++) free(blocks[i]);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn the_samples_see_what_comes_and_goes_between_measurements() {
+    let place = Place::new();
+    let program = place.compile("bursts", BURSTS, &["-O1"]);
+    common::ran(place.mpp().args(["run", "-q", "--sample", "64KiB", "-o", "out", "--"]).arg(program)).exits(0);
+    let value = json(&place.run(["timeline", "out", "--format", "json"]).exits(0).stdout);
+    let measured = value["ticks"].as_array().unwrap().iter().map(|tick| tick["live_bytes"].as_u64().unwrap()).max();
+    let peak = value["unseen_peak"]["live_bytes_estimated"].as_u64().expect("a peak that no measurement has seen");
+    assert!(measured.unwrap() < 16 << 20, "{value:#}");
+    // 31 MiB in 500 samples: within six standard errors.
+    assert!((20 << 20..42 << 20).contains(&peak), "{peak}");
+    let found = place.run(["timeline", "out"]).exits(0);
+    found.prints("between two measurements").prints("█ live").prints("MiB ┤");
+    place.run(["timeline", "out", "--format", "svg"]).exits(0).prints("live, from the samples");
+}

@@ -1,5 +1,6 @@
 //! Tables in the formats that reports come in. A report says what is in the table; how it looks is decided here.
 
+pub(crate) mod chart;
 mod csv;
 pub(crate) mod flame;
 mod json;

@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::args::{CommonArgs, OutputArgs};
 use crate::exit::{Code, Failure};
 use crate::recording::Recording;
+use crate::render::chart::{self, Point};
 use crate::render::style::Style;
 use crate::render::{self, Cell, Column, Report, Table};
 use crate::timeline::{self, Measured, seconds};
@@ -116,7 +117,10 @@ fn rendered(args: &TimelineArgs, measured: &Measured, path: &Path, style: Style)
     let default = if format.is_for_programs() { 0 } else { 25 };
     let limit = args.limit.unwrap_or(default);
     let shown = spread(&measured.ticks, limit);
-    let header = header(measured, &source);
+    let mut header = header(measured, &source);
+    if format == render::Format::Text {
+        header.extend(chart(measured, style));
+    }
     let footer = if shown.len() < measured.ticks.len() {
         vec![format!("{} of {} measurements; --limit 0 shows all", shown.len(), count(measured.ticks.len() as u64))]
     } else {
@@ -158,6 +162,28 @@ fn header(measured: &Measured, source: &str) -> Vec<String> {
     }
     let marks = measured.marks.iter().map(|(time, text)| format!("mark at {}: {}", seconds(*time), escaped(text)));
     lines.extend(marks);
+    lines
+}
+
+/// RSS is known at ticks only, live memory also between them.
+fn chart(measured: &Measured, style: Style) -> Vec<String> {
+    let mut points: Vec<Point> =
+        measured.ticks.iter().map(|tick| Point { time: tick.time, inner: tick.live, outer: tick.resident }).collect();
+    let mut ticks = measured.ticks.iter().peekable();
+    let mut resident = 0;
+    for moment in measured.curve.moments() {
+        while let Some(tick) = ticks.next_if(|tick| tick.time <= moment.time) {
+            resident = tick.resident;
+        }
+        points.push(Point { time: moment.time, inner: moment.live, outer: resident });
+    }
+    points.sort_by_key(|point| point.time);
+    let (first, last) = (points.first().map_or(0, |point| point.time), points.last().map_or(0, |point| point.time));
+    let mut lines = chart::area(&points, style.width, &seconds(first), &seconds(last));
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
+        lines.push("█ live (between measurements: estimated from the samples)   ░ RSS beyond it".to_owned());
+    }
     lines
 }
 
@@ -214,7 +240,15 @@ struct Data<'a> {
     /// Ticks there are; `ticks` may have fewer.
     ticks_total: usize,
     ticks: Vec<DataTick>,
+    /// Where the samples tell of clearly more live memory than was ever measured.
+    unseen_peak: Option<DataMoment>,
     marks: Vec<DataMark<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct DataMoment {
+    time_us: u64,
+    live_bytes_estimated: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -265,6 +299,9 @@ impl<'a> Data<'a> {
             weight: measured.header.weight(),
             ticks_total: measured.ticks.len(),
             ticks: shown.iter().map(tick).collect(),
+            unseen_peak: measured
+                .unseen_peak()
+                .map(|moment| DataMoment { time_us: moment.time, live_bytes_estimated: moment.live }),
             marks: measured.marks.iter().map(|(time, text)| DataMark { time_us: *time, text }).collect(),
         }
     }

@@ -31,9 +31,8 @@ pub(super) fn look(program: &OsStr, args: &SymbolArgs) -> Vec<Finding> {
             (path, Finding::ok("preload", found))
         }
         Err(failure) => {
-            let text = format!("{:#}", failure.error);
-            let advice = "this program cannot be recorded as it is; the line above says what to change";
-            return vec![Finding::bad("preload", text, advice)];
+            // The reason is the advice: a table may shorten what was found, but not that.
+            return vec![Finding::bad("preload", "it cannot be recorded as it is", format!("{:#}", failure.error))];
         }
     };
     let (path, preload) = path;

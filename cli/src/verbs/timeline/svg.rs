@@ -1,4 +1,4 @@
-//! The chart: three lines over time, and nothing that needs a script or a font from elsewhere.
+//! The chart: lines over time, and nothing that needs a script or a font from elsewhere.
 
 use std::fmt::Write;
 
@@ -23,16 +23,18 @@ struct Line {
 }
 
 /// Colours that people who see few of them can tell apart.
-const LINES: [Line; 3] = [
+const LINES: [Line; 4] = [
     Line { name: "RSS", color: "#d55e00", value: |tick| tick.resident },
     Line { name: "committed", color: "#999999", value: |tick| tick.committed },
     Line { name: "live", color: "#0072b2", value: |tick| tick.live },
+    Line { name: "purged", color: "#cc79a7", value: |tick| tick.purged },
 ];
 
 /// Draws it. The same measurements give the same bytes.
 pub(super) fn draw(measured: &Measured, source: &str) -> String {
     let ticks = &measured.ticks;
     let most = ticks.iter().flat_map(|tick| LINES.iter().map(|line| (line.value)(tick))).max().unwrap_or(0);
+    let most = most.max(measured.curve.highest().map_or(0, |moment| moment.live));
     let top = round_up(most.max(1));
     let last = measured.latest.max(1);
     let x = |time: u64| LEFT + (WIDTH - LEFT - RIGHT) * time as f64 / last as f64;
@@ -81,6 +83,16 @@ pub(super) fn draw(measured: &Measured, source: &str) -> String {
         );
         text(&mut svg, LEFT + 110.0 * number as f64, 42.0, "start", line.color, &format!("— {}", line.name));
     }
+    // What the samples tell of the time between measurements.
+    let estimated: Vec<String> =
+        measured.curve.moments().iter().map(|at| format!("{:.1},{:.1}", x(at.time), y(at.live))).collect();
+    let color = LINES[2].color;
+    let _ = writeln!(
+        svg,
+        "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"1\" stroke-opacity=\"0.6\" points=\"{}\"/>",
+        estimated.join(" ")
+    );
+    text(&mut svg, LEFT + 110.0 * LINES.len() as f64, 42.0, "start", color, "thin: live, from the samples");
     svg.push_str("</svg>\n");
     svg
 }

@@ -8,6 +8,7 @@
 //! [`Timeline::ending`] tells the rest. Damage in the middle is an error with its offset.
 
 mod blocks;
+mod curve;
 mod numbers;
 mod replay;
 mod tables;
@@ -20,6 +21,7 @@ use blocks::Blocks;
 use numbers::Numbers;
 
 pub use blocks::Header;
+pub use curve::{Curve, Moment};
 pub use replay::{Slice, profile};
 pub use tables::{Run, Site, SiteId, Stack, StackNumber, Tables, Thread};
 
