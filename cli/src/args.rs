@@ -21,6 +21,7 @@ use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::explain::ExplainArgs;
 use crate::verbs::flame::FlameArgs;
 use crate::verbs::growth::GrowthArgs;
+use crate::verbs::heapmap::HeapmapArgs;
 use crate::verbs::leaks::LeaksArgs;
 use crate::verbs::list::ListArgs;
 use crate::verbs::man::ManArgs;
@@ -80,6 +81,8 @@ pub(crate) enum Verb {
     Flame(FlameArgs),
     /// How much memory a process had while it ran
     Timeline(TimelineArgs),
+    /// How full the slabs of a heap are, by size class, and what keeps their memory
+    Heapmap(HeapmapArgs),
     /// Table of the files whose code allocated: how far it has names, and what would help
     Modules(ModulesArgs),
     /// Add profiles up: one out of many

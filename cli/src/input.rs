@@ -171,6 +171,38 @@ pub(crate) fn open_file(path: &Path) -> Result<Opened, Failure> {
     Ok(Opened { name, head, rest })
 }
 
+/// A file of a process in a recording, or the file that was named: of `pid` or, without, of the process that was started or
+/// else the first. `nothing` says what to do about a recording in which there is none.
+///
+/// # Errors
+/// If there is no such file or process.
+pub(crate) fn part(
+    input: Option<&Path>,
+    pid: Option<u32>,
+    files: fn(&Recording) -> Vec<(u32, PathBuf)>,
+    nothing: &str,
+    common: CommonArgs,
+) -> Result<PathBuf, Failure> {
+    let recording = match input {
+        Some(path) if path.is_dir() => Recording::open(path).ok_or_else(|| {
+            Failure::new(Code::Input, format!("{}: is a folder, but not a recording", path.display()))
+        })?,
+        Some(path) => return Ok(path.to_owned()),
+        None => newest(common)?,
+    };
+    let all = files(&recording);
+    let pids: Vec<u32> = all.iter().map(|(pid, _)| *pid).collect();
+    let started = recording.index().ok().and_then(|index| index.pid);
+    let wanted = pid.or(started.filter(|pid| pids.contains(pid))).or(pids.first().copied());
+    all.into_iter().find(|(pid, _)| Some(*pid) == wanted).map(|(_, path)| path).ok_or_else(|| {
+        let why = match pid {
+            Some(pid) if !pids.is_empty() => format!("has none of process {pid}, but of {}", list(&pids)),
+            _ => nothing.to_owned(),
+        };
+        Failure::new(Code::Input, format!("{}: {why}", recording.folder.display()))
+    })
+}
+
 /// A recording in a folder.
 ///
 /// # Errors

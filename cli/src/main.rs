@@ -71,6 +71,7 @@ fn dispatch(verb: &Verb, common: CommonArgs) -> Result<u8, Failure> {
         Verb::Peek(args) => verbs::peek::peek(args, common).map(|()| 0),
         Verb::List(args) => verbs::list::list(args, common).map(|()| 0),
         Verb::Diff(args) => verbs::diff::diff(args, common),
+        Verb::Heapmap(args) => verbs::heapmap::heapmap(args, common).map(|()| 0),
         Verb::Growth(args) => verbs::growth::growth(args, common).map(|()| 0),
         Verb::Leaks(args) => verbs::leaks::leaks(args, common),
         Verb::Stats(args) => verbs::stats::stats(args, common).map(|()| 0),

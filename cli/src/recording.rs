@@ -21,6 +21,8 @@ pub(crate) const INDEX: &str = "recording.json";
 pub(crate) const DUMP: &str = "heap.prof";
 /// The name of a timeline there.
 pub(crate) const TIMELINE: &str = "timeline.bin";
+/// The name of a heap snapshot.
+pub(crate) const SNAPSHOT: &str = "heap.snapshot";
 /// The same as `profile.proto`, which tells more: threads, the peak, what was freed at once. Shown before the text.
 const PACKED: &str = "heap.pb.gz";
 /// The name of one in which every block was recorded. Where there are others, this one is shown.
@@ -192,8 +194,17 @@ impl Recording {
 
     /// The same of timelines.
     pub(crate) fn timelines(&self) -> Vec<(u32, PathBuf)> {
+        self.files(TIMELINE)
+    }
+
+    /// The same of heap snapshots.
+    pub(crate) fn snapshots(&self) -> Vec<(u32, PathBuf)> {
+        self.files(SNAPSHOT)
+    }
+
+    fn files(&self, name: &str) -> Vec<(u32, PathBuf)> {
         let folders = self.process_folders().into_iter();
-        let mut files: Vec<_> = folders.map(|(pid, folder)| (pid, folder.join(TIMELINE))).collect();
+        let mut files: Vec<_> = folders.map(|(pid, folder)| (pid, folder.join(name))).collect();
         files.retain(|(_, file)| file.is_file());
         files.sort_unstable();
         files

@@ -272,3 +272,13 @@ fn python_is_profiled() {
     assert!(top["total_bytes"].as_u64().is_some_and(|bytes| bytes > 30_000_000), "{top:#}");
     assert_eq!(top["rows"][0]["resolved"], true, "{top:#}");
 }
+
+/// One sample, of a block that was freed: nothing is live, and nothing is wrong.
+#[test]
+fn a_program_that_frees_its_only_sample() {
+    let place = Place::new();
+    let source = "#include <stdlib.h>\nint main(void) { void *volatile p = malloc(100000); free(p); return 0; }";
+    place.compile("one", source, &["-O1"]);
+    let ran = place.run(["run", "--sample", "1KiB", "--no-timeline", "-o", "out", "--", "./one"]).exits(0);
+    ran.says("allocated in all: ").says("--metric alloc");
+}

@@ -18,13 +18,14 @@ Examples:
   mpp run --ctl -- ./server                 a program that can be asked
   mpp ctl 4711 status                       is it sampling, and what has it found?
   mpp ctl 4711 dump now.pb.gz               a profile of this moment (.prof: as text)
+  mpp ctl 4711 snapshot now.heap            its slabs and blocks, for `mpp heapmap now.heap`
   mpp ctl 4711 start 64KiB                  sample from now on, or at another rate
   mpp ctl 4711 mark 'after warm-up'         give this moment a name; it is told in later dumps
   mpp ctl 4711 stats --format json | jq .heap
   mpp ctl 4711 options purge_delay=0
 
-Actions: status, start [RATE], stop, dump [PATH [text|proto|proto-gz]], reset, mark NAME, purge, stats,
-options [NAME[=VALUE]].
+Actions: status, start [RATE], stop, dump [PATH [text|proto|proto-gz]], snapshot PATH, reset, mark NAME,
+purge, stats, options [NAME[=VALUE]].
 
 Exit codes: 0 done, 1 no answer in time or refused, 2 usage, 13 no such process or no channel.";
 
@@ -61,6 +62,8 @@ enum Action {
     Stop,
     /// Write a profile
     Dump,
+    /// Write which blocks there are and what is free between them, for `mpp heapmap`
+    Snapshot,
     /// Forget what was counted
     Reset,
     /// Give this moment a name
@@ -80,6 +83,7 @@ impl Action {
             Action::Start => "start",
             Action::Stop => "stop",
             Action::Dump => "dump",
+            Action::Snapshot => "snapshot",
             Action::Reset => "reset",
             Action::Mark => "mark",
             Action::Purge => "purge",
@@ -92,7 +96,7 @@ impl Action {
     fn takes(self) -> std::ops::RangeInclusive<usize> {
         match self {
             Action::Status | Action::Stop | Action::Reset | Action::Purge | Action::Stats => 0..=0,
-            Action::Mark => 1..=1,
+            Action::Mark | Action::Snapshot => 1..=1,
             Action::Start | Action::Options => 0..=1,
             Action::Dump => 0..=2,
         }
@@ -160,7 +164,7 @@ fn request(args: &CtlArgs) -> Result<String, Failure> {
     for (index, argument) in args.arguments.iter().enumerate() {
         let argument = match (args.action, index) {
             // The process has a folder of its own.
-            (Action::Dump, 0) => absolute(argument)?,
+            (Action::Dump | Action::Snapshot, 0) => absolute(argument)?,
             _ => argument.clone(),
         };
         line.push(' ');

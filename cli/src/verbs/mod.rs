@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod flame;
 pub(crate) mod growth;
+pub(crate) mod heapmap;
 pub(crate) mod leaks;
 pub(crate) mod list;
 pub(crate) mod man;

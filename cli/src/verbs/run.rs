@@ -85,6 +85,9 @@ pub(crate) struct RunArgs {
     /// succeeds, the exit status is that of the verb
     #[arg(long, value_parser = then::parse, value_name = "VERB", env = "MPP_THEN", hide_env_values = true)]
     then: Option<Then>,
+    /// Also write which blocks there are at the end and what is free between them, for `mpp heapmap`
+    #[arg(long, env = "MPP_HEAP_SNAPSHOT", hide_env_values = true)]
+    heap_snapshot: bool,
     #[command(flatten)]
     triggers: TriggerArgs,
     /// The program and its arguments
@@ -144,6 +147,7 @@ pub(crate) fn run(args: &RunArgs, common: CommonArgs) -> Result<u8, Failure> {
         seed: args.seed,
         follow: args.follow,
         timeline: &args.timeline,
+        snapshot: args.heap_snapshot,
         parent: Some(std::process::id()),
         triggers: args.triggers.variables(),
     };
@@ -198,6 +202,7 @@ fn print_env(args: &RunArgs, common: CommonArgs) -> Result<(), Failure> {
         seed: args.seed,
         follow: args.follow,
         timeline: &args.timeline,
+        snapshot: args.heap_snapshot,
         parent: None,
         triggers: args.triggers.variables(),
     };

@@ -12,7 +12,7 @@ use mpp_profile::units::{bytes, count};
 use serde::Serialize;
 
 use crate::args::{CommonArgs, OutputArgs};
-use crate::exit::{Code, Failure};
+use crate::exit::Failure;
 use crate::recording::Recording;
 use crate::render::chart::{self, Point};
 use crate::render::style::Style;
@@ -70,7 +70,8 @@ enum TimelineFormat {
 /// # Errors
 /// If there is no timeline, or it cannot be read, or the report cannot be written.
 pub(crate) fn timeline(args: &TimelineArgs, common: CommonArgs) -> Result<(), Failure> {
-    let path = find(args, common)?;
+    let nothing = "holds no timeline; `mpp run` writes one unless --no-timeline is given";
+    let path = input::part(args.input.as_deref(), args.pid, Recording::timelines, nothing, common)?;
     let measured = timeline::read(&path, args.pid)?;
     for oddity in measured.oddities() {
         message::warning(common, format!("{}: {oddity}", path.display()));
@@ -82,27 +83,6 @@ pub(crate) fn timeline(args: &TimelineArgs, common: CommonArgs) -> Result<(), Fa
         None => Ok(output::to_stdout(&result)?),
         Some(path) => Ok(output::to_file(path, &result, || args.output.force)?),
     }
-}
-
-fn find(args: &TimelineArgs, common: CommonArgs) -> Result<PathBuf, Failure> {
-    let recording = match &args.input {
-        Some(path) if path.is_dir() => Recording::open(path).ok_or_else(|| {
-            Failure::new(Code::Input, format!("{}: is a folder, but not a recording", path.display()))
-        })?,
-        Some(path) => return Ok(path.clone()),
-        None => input::newest(common)?,
-    };
-    let all = recording.timelines();
-    let pids: Vec<u32> = all.iter().map(|(pid, _)| *pid).collect();
-    let started = recording.index().ok().and_then(|index| index.pid);
-    let wanted = args.pid.or(started.filter(|pid| pids.contains(pid))).or(pids.first().copied());
-    all.into_iter().find(|(pid, _)| Some(*pid) == wanted).map(|(_, path)| path).ok_or_else(|| {
-        let why = match args.pid {
-            Some(pid) if !pids.is_empty() => format!("has no timeline of process {pid}, but of {}", input::list(&pids)),
-            _ => "holds no timeline; `mpp run` writes one unless --no-timeline is given".to_owned(),
-        };
-        Failure::new(Code::Input, format!("{}: {why}", recording.folder.display()))
-    })
 }
 
 fn rendered(args: &TimelineArgs, measured: &Measured, path: &Path, style: Style) -> anyhow::Result<Vec<u8>> {

@@ -73,6 +73,20 @@ impl Place {
     }
 
     /// Compiles a C program. Without a C compiler the tests cannot run, and say so.
+    /// The one process of a recording, as soon as it is there.
+    pub fn recorded_process(&self, recording: &str) -> String {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while std::time::Instant::now() < until {
+            let entries = std::fs::read_dir(self.path(recording)).into_iter().flatten().flatten();
+            let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+            if let Some(pid) = names.find(|name| name.parse::<u32>().is_ok()) {
+                return pid;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        panic!("{recording} has no process");
+    }
+
     pub fn compile(&self, name: &str, source: &str, flags: &[&str]) -> PathBuf {
         let source = self.write(&format!("{name}.c"), source);
         let program = self.path(name);

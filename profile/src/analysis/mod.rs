@@ -12,6 +12,7 @@ pub mod growth;
 mod merge;
 mod modules;
 pub mod moment;
+pub mod occupancy;
 mod pairing;
 mod peek;
 mod quality;

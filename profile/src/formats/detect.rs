@@ -49,7 +49,7 @@ const MAGIC: &[(&[u8], &str, &str)] = &[
     (b"\xfd7zXZ\0", "xz data", "unpack it first"),
     (b"BZh", "bzip2 data", "unpack it first"),
     (b"PK\x03\x04", "a zip archive", "unpack it first"),
-    (b"MIHS", "a heap snapshot, which has no stacks", "take a heap profile"),
+    (b"MIHS", "a heap snapshot, which has no stacks", "mpp heapmap shows it"),
     (b"PERFILE2", "a recording of perf", ""),
     (b"!<arch>", "a static library", "give the profile, not the program"),
     (b"--- heapz ", "a Java or remote heap profile", ""),

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use crate::preload;
-use crate::recording::EXACT_DUMP;
+use crate::recording::{EXACT_DUMP, SNAPSHOT};
 
 use super::timeline::TimelineArgs;
 
@@ -55,6 +55,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) follow: Follow,
     /// What of the timeline.
     pub(crate) timeline: &'a TimelineArgs,
+    /// A heap snapshot at the end.
+    pub(crate) snapshot: bool,
     /// The process that starts the target; `None` if that is not mpp.
     pub(crate) parent: Option<u32>,
     /// What says when to write while the program runs.
@@ -80,6 +82,10 @@ pub(crate) fn variables(settings: Settings<'_>, user: &[(OsString, OsString)]) -
             set("MIMALLOC_DHAT", OsStr::new("1"));
             set("MIMALLOC_DHAT_DUMP_AT_EXIT", &pattern(settings.folder, &format!("/%p/{EXACT_DUMP}")));
         }
+    }
+    if settings.snapshot {
+        set("MIMALLOC_SNAPSHOT_ON_EXIT", OsStr::new("3"));
+        set("MIMALLOC_SNAPSHOT_PATH", &pattern(settings.folder, &format!("/%p/{SNAPSHOT}")));
     }
     set("MIMALLOC_PROF_FOLLOW", OsStr::new(settings.follow.word()));
     if let Some(seed) = settings.seed {
@@ -126,6 +132,7 @@ mod tests {
             what: What::Sampled(4096),
             seed: None,
             follow: Follow::Exec,
+            snapshot: false,
             parent: Some(17),
             triggers: vec![("MIMALLOC_CTL", "1".into())],
         }

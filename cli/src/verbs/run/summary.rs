@@ -113,7 +113,7 @@ fn losses(loaded: &Loaded, recording: &Recording, index: &Index, ended: SystemTi
 fn metric_to_show(profile: &Profile) -> Metric {
     const HANDFUL: u64 = 16;
     let [live, allocated] = [Metric::Live, Metric::Allocated].map(|metric| profile.recorded(metric).objects);
-    if live < HANDFUL && allocated / 2 > live { Metric::Allocated } else { Metric::Live }
+    if live < HANDFUL && allocated > live.saturating_mul(2) { Metric::Allocated } else { Metric::Live }
 }
 
 fn lines(loaded: &Loaded, index: &Index, view: &View, names: Names<'_>) -> Vec<String> {

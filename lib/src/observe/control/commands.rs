@@ -1,6 +1,7 @@
 //! What can be asked for, and the answers.
 
 use super::super::dump::Format;
+use super::super::heapdump;
 use super::super::marks;
 use super::super::path::Path;
 use super::super::sampler::Options;
@@ -21,11 +22,12 @@ pub(super) fn answer(line: &[u8], answer: &mut Answer<'_>) {
     let Some(command) = words.next() else { return refuse(answer, b"no command") };
     let mut next = || words.next();
     let (first, second, third) = (next(), next(), next());
-    let known: [(&[u8], usize, Command); 9] = [
+    let known: [(&[u8], usize, Command); 10] = [
         (b"status", 0, |answer, _, _| status(answer)),
         (b"start", 1, |answer, rate, _| start(answer, rate)),
         (b"stop", 0, |answer, _, _| stop(answer)),
         (b"dump", 2, dump),
+        (b"snapshot", 1, |answer, path, _| snapshot(answer, path)),
         (b"reset", 0, |answer, _, _| reset(answer)),
         (b"mark", 1, |answer, name, _| mark(answer, name)),
         (b"purge", 0, |answer, _, _| purge(answer)),
@@ -34,7 +36,9 @@ pub(super) fn answer(line: &[u8], answer: &mut Answer<'_>) {
     ];
     match known.into_iter().find(|(name, ..)| *name == command.plain()) {
         None => {
-            refuse(answer, b"unknown command; known are status, start, stop, dump, reset, mark, purge, stats, options")
+            let known =
+                b"unknown command; known are status, start, stop, dump, snapshot, reset, mark, purge, stats, options";
+            refuse(answer, known)
         }
         Some((_, most, _)) if [first, second, third].iter().flatten().count() > most => {
             refuse(answer, b"too many words");
@@ -112,11 +116,10 @@ fn dump(answer: &mut Answer<'_>, path: Option<Word<'_>>, format: Option<Word<'_>
     if sampler::hold().is_none() {
         return refuse(answer, b"not sampling, so there is nothing to write; see start");
     }
-    let mut named = Path::EMPTY;
+    let named;
     if let Some(path) = path {
-        if !path.pieces().all(|piece| named.push(piece)) || !named.as_bytes().starts_with(b"/") {
-            return refuse(answer, b"the path is not absolute, or too long");
-        }
+        let Some(path) = absolute(path) else { return refuse(answer, NO_PATH) };
+        named = path;
         let by_name = settings::format_of(named.as_bytes());
         let Some(format) = format.map_or(Some(by_name), |format| Format::named(format.plain())) else {
             return refuse(answer, b"the format is none of text, proto, proto-gz");
@@ -135,6 +138,24 @@ fn dump(answer: &mut Answer<'_>, path: Option<Word<'_>>, format: Option<Word<'_>
         named = files::path(Named::Dump, number).unwrap_or(Path::EMPTY);
     }
     answer.text("path", named.as_bytes());
+}
+
+const NO_PATH: &[u8] = b"the path is not absolute, or too long";
+
+fn absolute(word: Word<'_>) -> Option<Path> {
+    let mut path = Path::EMPTY;
+    (word.pieces().all(|piece| path.push(piece)) && path.as_bytes().starts_with(b"/")).then_some(path)
+}
+
+/// Which blocks there are, and what is free between them; also of a process that samples nothing.
+fn snapshot(answer: &mut Answer<'_>, path: Option<Word<'_>>) {
+    let Some(path) = path else { return refuse(answer, b"a snapshot needs a path") };
+    let Some(path) = absolute(path) else { return refuse(answer, NO_PATH) };
+    if heapdump::to_file(path.as_c_str(), heapdump::BLOCKS | heapdump::VERSION2).is_err() {
+        return refuse(answer, b"the file cannot be written");
+    }
+    agree(answer);
+    answer.text("path", path.as_bytes());
 }
 
 fn reset(answer: &mut Answer<'_>) {
