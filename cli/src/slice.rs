@@ -8,11 +8,12 @@ use mpp_profile::Profile;
 use mpp_profile::formats::Limits;
 use mpp_profile::formats::timeline::{self, Slice};
 use mpp_profile::units::parse_duration;
+use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::bundle;
 use crate::exit::{Code, Failure, OrExit};
-use crate::input::{self, Chosen, Opened};
+use crate::input::{self, Chosen, Loaded, Opened};
 use crate::recording::Recording;
 use crate::timeline::seconds;
 
@@ -71,6 +72,25 @@ pub(crate) fn words(slice: Slice) -> String {
         (0, to) => format!(" at {}", seconds(to)),
         (from, u64::MAX) => format!(" from {} to the end", seconds(from)),
         (from, to) => format!(" from {} to {}", seconds(from), seconds(to)),
+    }
+}
+
+/// Where the numbers of a report come from, in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Origin<'a> {
+    source: &'a str,
+    /// Microseconds since the start of the recording; without, the profile is of its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_us: Option<u64>,
+}
+
+impl<'a> Origin<'a> {
+    pub(crate) fn of(loaded: &'a Loaded) -> Origin<'a> {
+        let slice = loaded.slice;
+        let to_us = slice.map(|slice| slice.to).filter(|&to| to != u64::MAX);
+        Origin { source: &loaded.source, from_us: slice.map(|slice| slice.from), to_us }
     }
 }
 

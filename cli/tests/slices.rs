@@ -38,6 +38,10 @@ fn a_recording_at_any_time() {
     assert_eq!(first(&["--from", "500ms"]), "late");
     assert_eq!(first(&["--to", "400ms", "--metric", "alloc"]), "early");
     place.run(["top", "rec", "--at", "400ms"]).exits(0).prints(" at 0.400 s");
+    let found =
+        json(&place.run(["top", "-q", "rec", "--from", "100ms", "--to", "400ms", "--format", "json"]).exits(0).stdout);
+    assert_eq!((&found["from_us"], &found["to_us"]), (&100_000.into(), &400_000.into()));
+    place.run(["flame", "-q", "rec", "--at", "400ms", "-o", "-"]).exits(0).prints("live heap at 0.400 s");
     for verb in [
         &["tree"][..],
         &["stats"],
@@ -65,5 +69,9 @@ fn flame_graphs_by_group_and_in_the_terminal() {
         .exits(0)
         .stdout;
     let expected = "▏all\n▏app.main\n▏app.grow        ▏app.parse       ▏lib.…\n                 ▏app.grow\n";
-    assert_eq!(drawn, expected);
+    let (heading, graph) = drawn.split_once("\n\n").expect("a heading");
+    assert_eq!(graph, expected);
+    assert!(heading.starts_with("live: ") && heading.contains("from: names.heap"), "{heading}");
+    // Nothing is no picture.
+    place.run(["flame", "-q", "names.heap", "--format", "term", "--focus", "nobody"]).exits(14);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
-use mpp_profile::analysis::{Folded, Sum, Table, View, Weights};
+use mpp_profile::analysis::{Folded, Quality, Sum, Table, View, Weights};
 use mpp_profile::text::escaped;
 use mpp_profile::units::{bytes, count};
 use mpp_profile::{Profile, Unit};
@@ -17,7 +17,7 @@ use crate::render::flame::{self, Layout};
 use crate::render::style::Style;
 use crate::render::terminal;
 use crate::selection::{self, Names, Selected};
-use crate::{heading, message, output};
+use crate::{heading, message, output, slice};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,7 +81,7 @@ const DEFAULT_FILE: &str = "flame.svg";
 /// # Errors
 /// If the input cannot be read, there is nothing to draw, or the graph cannot be written.
 pub(crate) fn flame(args: &FlameArgs, common: CommonArgs) -> Result<(), Failure> {
-    let Selected { loaded, view, .. } =
+    let Selected { loaded, view, whole, filtered } =
         selection::load(&args.input, &args.selection, &args.symbols, args.group.group(), common)?;
     let layout = Layout { inverted: args.inverted, flip: args.flip };
     let nameless = heading::nameless(&loaded, &Table::build(&loaded.profile, &view), view.metric);
@@ -95,7 +95,12 @@ pub(crate) fn flame(args: &FlameArgs, common: CommonArgs) -> Result<(), Failure>
         let style = Style::of(common.color, &std::io::stdout());
         let width = style.width.unwrap_or(terminal::WIDTH);
         let style = if args.output.output.is_some() { Style::PLAIN } else { style };
-        let text = terminal::draw(&lines, width, args.flip, style);
+        let selected = Selected { loaded, view, whole, filtered };
+        let total = something(&selected.loaded, &selected.view)?;
+        let quality = Quality::of(&selected.loaded.profile, selected.view.metric);
+        let mut text = heading::lines(&selected, total, &quality).join("\n");
+        text.push_str("\n\n");
+        text.push_str(&terminal::draw(&lines, width, args.flip, style));
         return match args.output.output.as_deref().filter(|path| *path != Path::new("-")) {
             None => Ok(output::to_stdout(text.as_bytes())?),
             Some(path) => Ok(output::to_file(path, text.as_bytes(), || args.output.force)?),
@@ -143,6 +148,22 @@ fn lines(profile: &Profile, view: &View, names: Names<'_>) -> Vec<String> {
 }
 
 fn draw(loaded: &Loaded, view: &View, lines: &[String], layout: Layout) -> Result<Vec<u8>, Failure> {
+    let total = something(loaded, view)?;
+    let word = heading::metric_word(view.metric);
+    let time = loaded.slice.map(slice::words).unwrap_or_default();
+    let title = format!("{word} heap{time}: {}", subject(loaded));
+    let subtitle =
+        format!("{}; {}", amount(&loaded.profile, total, view.unit), heading::basis(&loaded.profile, view.metric));
+    let unit = if view.unit == Unit::Bytes { "bytes" } else { "blocks" };
+    flame::draw(&flame::Captions { title, subtitle, unit }, lines, layout)
+        .map_err(|why| Failure::new(Code::Input, format!("{}: {why:#}", loaded.source)))
+}
+
+/// The total.
+///
+/// # Errors
+/// If that is nothing.
+fn something(loaded: &Loaded, view: &View) -> Result<Sum, Failure> {
     let total = Weights::of(&loaded.profile, view.metric).total();
     let word = heading::metric_word(view.metric);
     if total.value(view.unit) == 0 {
@@ -152,12 +173,7 @@ fn draw(loaded: &Loaded, view: &View, lines: &[String], layout: Layout) -> Resul
         }
         return Err(Failure::new(Code::NothingCaptured, why));
     }
-    let title = format!("{word} heap: {}", subject(loaded));
-    let subtitle =
-        format!("{}; {}", amount(&loaded.profile, total, view.unit), heading::basis(&loaded.profile, view.metric));
-    let unit = if view.unit == Unit::Bytes { "bytes" } else { "blocks" };
-    flame::draw(&flame::Captions { title, subtitle, unit }, lines, layout)
-        .map_err(|why| Failure::new(Code::Input, format!("{}: {why:#}", loaded.source)))
+    Ok(total)
 }
 
 fn amount(profile: &Profile, total: Sum, unit: Unit) -> String {

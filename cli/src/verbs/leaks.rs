@@ -9,6 +9,8 @@ use mpp_profile::units::{bytes, count, parse_size};
 use mpp_profile::{Metric, Unit};
 use serde::Serialize;
 
+use crate::slice::Origin;
+
 use crate::args::{
     CommonArgs, FilterArgs, GroupChoice, InputArgs, MetricChoice, ReportArgs, RowArgs, RuntimeChoice, SelectionArgs,
     SymbolArgs, UnitChoice,
@@ -238,7 +240,8 @@ struct Data<'a> {
     schema: &'static str,
     schema_version: u32,
     mpp_version: &'static str,
-    source: &'a str,
+    #[serde(flatten)]
+    origin: Origin<'a>,
     total_bytes: u64,
     total_blocks: u64,
     total_bytes_error: u64,
@@ -272,7 +275,7 @@ impl<'a> Data<'a> {
             schema: "mpp-leaks",
             schema_version: 1,
             mpp_version: env!("CARGO_PKG_VERSION"),
-            source: &shown.selected.loaded.source,
+            origin: Origin::of(&shown.selected.loaded),
             total_bytes: shown.total.bytes,
             total_blocks: shown.total.blocks,
             total_bytes_error: shown.total.standard_error(Unit::Bytes).round() as u64,

@@ -10,6 +10,8 @@ use mpp_profile::analysis::{Group, Quality, Row, Sum, Table as Sites};
 use regex::Regex;
 use serde::Serialize;
 
+use crate::slice::Origin;
+
 use crate::args::{CommonArgs, InputArgs, ReportArgs, SelectionArgs, SymbolArgs};
 use crate::exit::{Code, Failure};
 use crate::render::{Cell, Column, Report, Table};
@@ -213,7 +215,8 @@ struct Data<'a> {
     schema: &'static str,
     schema_version: u32,
     mpp_version: &'static str,
-    source: &'a str,
+    #[serde(flatten)]
+    origin: Origin<'a>,
     metric: &'static str,
     functions: Vec<DataFunction<'a>>,
 }
@@ -263,7 +266,7 @@ impl<'a> Data<'a> {
             schema: "mpp-list",
             schema_version: 1,
             mpp_version: env!("CARGO_PKG_VERSION"),
-            source: &selected.loaded.source,
+            origin: Origin::of(&selected.loaded),
             metric: heading::metric_word(selected.view.metric),
             functions: functions.iter().map(function).collect(),
         }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::slice::Origin;
+
 use crate::heading;
 
 use super::report::{Row, Shown};
@@ -12,7 +14,8 @@ pub(super) struct Data<'a> {
     schema: &'static str,
     schema_version: u32,
     mpp_version: &'static str,
-    source: &'a str,
+    #[serde(flatten)]
+    origin: Origin<'a>,
     format: String,
     /// Process ids, if the input is a recording.
     processes: &'a [u32],
@@ -59,7 +62,7 @@ impl<'a> Data<'a> {
             schema: "mpp-modules",
             schema_version: 1,
             mpp_version: env!("CARGO_PKG_VERSION"),
-            source: &loaded.source,
+            origin: Origin::of(loaded),
             format: loaded.profile.format.to_string(),
             processes: loaded.processes.as_ref().map_or(&[], |processes| &processes.shown),
             metric: heading::metric_word(shown.metric),

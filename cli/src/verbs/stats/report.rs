@@ -8,6 +8,8 @@ use mpp_profile::units::{count, duration};
 use mpp_profile::{Metric, Profile, Unit};
 use serde::Serialize;
 
+use crate::slice::Origin;
+
 use crate::heading;
 use crate::render::{Cell, Column, Table, percent};
 use crate::selection::Selected;
@@ -105,7 +107,8 @@ pub(super) struct Data<'a> {
     schema: &'static str,
     schema_version: u32,
     mpp_version: &'static str,
-    source: &'a str,
+    #[serde(flatten)]
+    origin: Origin<'a>,
     metric: &'static str,
     unit: &'static str,
     sample_rate: u64,
@@ -145,7 +148,7 @@ impl<'a> Data<'a> {
             schema: "mpp-stats",
             schema_version: 1,
             mpp_version: env!("CARGO_PKG_VERSION"),
-            source: &selected.loaded.source,
+            origin: Origin::of(&selected.loaded),
             metric: heading::metric_word(selected.view.metric),
             unit: if unit == Unit::Bytes { "bytes" } else { "blocks" },
             sample_rate: profile.sample_rate,

@@ -4,6 +4,8 @@ use mpp_profile::Unit;
 use mpp_profile::analysis::{Footprint, Row};
 use serde::Serialize;
 
+use crate::slice::Origin;
+
 use crate::heading;
 use crate::render::percent;
 
@@ -15,7 +17,8 @@ pub(super) struct Data<'a> {
     schema: &'static str,
     schema_version: u32,
     mpp_version: &'static str,
-    source: &'a str,
+    #[serde(flatten)]
+    origin: Origin<'a>,
     format: String,
     /// Process ids, if the input is a recording.
     processes: &'a [u32],
@@ -79,7 +82,7 @@ impl<'a> Data<'a> {
             schema: "mpp-top",
             schema_version: 1,
             mpp_version: env!("CARGO_PKG_VERSION"),
-            source: &shown.selected.loaded.source,
+            origin: Origin::of(&shown.selected.loaded),
             format: profile.format.to_string(),
             processes: shown.selected.loaded.processes.as_ref().map_or(&[], |processes| &processes.shown),
             metric: heading::metric_word(shown.selected.view.metric),
